@@ -1,0 +1,1 @@
+"""A runtime for synchronous, multi-threaded Kubernetes operators."""

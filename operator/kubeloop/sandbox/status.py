@@ -133,8 +133,6 @@ def apply_conflict(conflicts: Sequence[tuple[str, str]]) -> ApiFailure:
         409,
         "Conflict",
         f"Apply failed with {text}",
-        if len(texts) == 1
-        else f"Apply failed with {count}: {texts}",
         details={"causes": [Cause("FieldManagerConflict", m, f).to_wire() for m, f in conflicts]},
     )
 

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# What the scripts in this folder share; source it, don't run it:  source "$(dirname "$0")/lib.sh"
+# Sets strict mode, goes to the repository root, and keeps other Python set-ups out of the way.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset PYTHONPATH PYTHONHOME CDPATH
+export PYTHONNOUSERSITE=1
+
+if [[ -t 2 && -z ${NO_COLOR:-} ]]; then
+    bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
+else
+    bold='' red='' green='' plain=''
+fi
+
+# Progress and results for people go to stderr: stdout belongs to what a script produces.
+say() { printf '%s\n' "$*" >&2; }
+die() {
+    say "${red}error:${plain} $*"
+    exit 1
+}
+
+# The first Python that is new enough: $PYTHON if set, else python3, else a newer one beside it.
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:+"$PYTHON"} python3 python3.13 python3.12 python3.11 python3.14 python; do
+        # Run it: a name on PATH may be a shim whose Python is not there.
+        if "$candidate" -I -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then
+            command -v "$candidate"
+            return
+        fi
+        [[ $candidate != "${PYTHON:-}" ]] || die "PYTHON=$PYTHON is not a Python 3.11 or newer"
+    done
+    die "no Python 3.11 or newer found (looked for python3, python3.13, python3.12, python3.11);" \
+        "install one, or name it: PYTHON=/path/to/python3 make …"
+}
+
+# Makes .venv when it is missing or its inputs have changed, then puts its tools first on PATH.
+use_venv() {
+    local python
+    python=$(find_python)
+    "$python" -I hack/venv.py
+    export PATH="$PWD/.venv/bin:$PATH"
+}

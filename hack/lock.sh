@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Resolves the dependencies in setup.cfg into hash-pinned locks for every supported Python and platform.
+# Usage: hack/lock.sh [--upgrade | --upgrade-package NAME]   (without: keeps what still fits)
+source "$(dirname "$0")/lib.sh"
+use_venv
+
+compile() { # OUTPUT ARGUMENT...
+    local output=$1
+    shift
+    say "Locking $output"
+    uv pip compile setup.cfg --quiet --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-header --output-file "$output" "$@"
+}
+
+compile hack/requirements/runtime.txt "$@"
+# The same versions of what the operator runs on, plus the tools.
+compile hack/requirements/dev.txt --extra sandbox --extra dev --constraint hack/requirements/runtime.txt "$@"

@@ -1,0 +1,5 @@
+"""Build shim: all metadata is in setup.cfg."""
+
+from setuptools import setup
+
+setup()

@@ -1,0 +1,43 @@
+"""Kubernetes objects as immutable Python values, and CRDs generated from their classes.
+
+The contract
+------------
+* **Values.** A model never changes after construction and holds no mutable container: maps are `FrozenDict`s,
+  lists are tuples. A cache may hand the same object to any number of threads.
+* **Slim.** Only declared fields are kept; what a server sends beyond them (managedFields above all) is
+  skipped by the JSON decoder and costs no memory. Nothing is lost by that, because objects are never written
+  back whole: writes are server-side applies and patches that name just their own fields.
+* **Tolerant reading, strict making.** Null labels, a null status and unknown fields decode; a field of the
+  wrong type raises `pydantic.ValidationError`, as does a wrong argument in Python.
+* **Names.** `snake_case` in Python, `camelCase` on the wire; both are accepted when constructing.
+* **One declaration.** The class that decodes an object also yields its CustomResourceDefinition, so that
+  client and server agree on types, defaults and validation.
+
+This package does no I/O, starts no thread, reads no clock and imports nothing of the `kubernetes` package.
+"""
+
+from __future__ import annotations
+
+from kubeloop.model.base import Field, Model
+from kubeloop.model.frozen import EMPTY, FrozenDict, Items, Map, RawJson, freeze, thaw
+from kubeloop.model.kubeobject import ApiObject, DynamicObject, KubeObject
+from kubeloop.model.metadata import ObjectMeta, OwnerReference
+from kubeloop.model.resource import Resource
+
+__all__ = [
+    "EMPTY",
+    "ApiObject",
+    "DynamicObject",
+    "Field",
+    "FrozenDict",
+    "Items",
+    "KubeObject",
+    "Map",
+    "Model",
+    "ObjectMeta",
+    "OwnerReference",
+    "RawJson",
+    "Resource",
+    "freeze",
+    "thaw",
+]

@@ -1,0 +1,170 @@
+"""What a reconcile function is given beside the object: caches to read, and writes that cost nothing
+when nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from kubeloop.client import Client, MergePatch, MissingKeyError
+from kubeloop.clock import Clock
+from kubeloop.controller.children import ChildApplier
+from kubeloop.controller.owners import Waiters
+from kubeloop.controller.result import Blocked
+from kubeloop.controller.status import SentStatus, merge_patch, plan_status
+from kubeloop.controller.writer import CacheOfKind, Change, Writer
+from kubeloop.model import KubeObject, Model
+from kubeloop.observe import FieldLogger
+
+C = TypeVar("C", bound=KubeObject)
+
+
+class ReadableStore(CacheOfKind, Protocol[C]):
+    """A cache of one kind, as contexts use it."""
+
+    def get(self, key: str) -> C | None: ...
+
+    def by_index(self, index: str, value: str) -> list[C]: ...
+
+
+class Shared:
+    """What all contexts of a controller share."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        clock: Clock,
+        main: ReadableStore[Any],
+        children: Mapping[str, tuple[type[KubeObject], ReadableStore[Any], ChildApplier[Any]]],
+        waiters: Waiters,
+        sent: Callable[[str], SentStatus | None],
+        remember_sent: Callable[[str, SentStatus], None],
+    ) -> None:
+        self.writer = writer
+        self.clock = clock
+        self.main = main
+        self.children = children
+        self.waiters = waiters
+        self.sent = sent
+        self.remember_sent = remember_sent
+
+
+class Context(Generic[C]):
+    """One reconcile of one object. Use it only on the thread and for the call it was made for."""
+
+    def __init__(self, shared: Shared, app: C, log: FieldLogger) -> None:
+        self._shared = shared
+        self.object = app
+        """The object as this reconcile knows it, its own writes included."""
+        self.log = log
+        """A logger that adds the object's namespace and name, and the reconcile id, to each line."""
+        self.changes: list[Change] = []
+        """The writes made so far."""
+        self.overtaken = False
+        """Whether the answer to a status write showed a change by somebody else that this reconcile did not
+        see. Writing the answer into the cache also swallows the event of that change, so the object must be
+        looked at again."""
+
+    @property
+    def client(self) -> Client:
+        """For what the helpers here do not cover. Reads with it cost a request; writes bypass the caches."""
+        return self._shared.writer.client
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether writes are only checked by the server."""
+        return self._shared.writer.dry_run
+
+    def get(self, kind: type[KubeObject], name: str) -> Any:
+        """The object of an owned kind in this object's namespace, from the cache; None if there is none."""
+        _, store, _ = self._child(kind.resource.kind)
+        return store.get(self._child_key(name))
+
+    def apply(self, manifest: Mapping[str, Any]) -> Any:
+        """Make a child be as `manifest` says, with this object as its controller; returns it.
+
+        The manifest says only what is wanted (server-side apply); its namespace is this object's. Costs no
+        request when nothing drifted. Raises `NotOurs` if somebody else has an object of that name,
+        `GoingAway` while it is being deleted, `ApiError` if the server refuses, `MissingKeyError` if the
+        manifest lacks its kind or name, `LookupError` if the controller does not own that kind.
+        """
+        kind = manifest.get("kind")
+        if not kind:
+            raise MissingKeyError(".kind")
+        wanted = self._as_child(manifest)
+        _, _, applier = self._child(kind)
+        key = self._child_key(wanted["metadata"]["name"])
+        try:
+            return applier.apply(self.object, wanted, self.changes)
+        except Blocked:
+            self._shared.waiters.wait(self.object.key, kind, key)
+            raise
+
+    def delete(self, kind: type[KubeObject], name: str) -> None:
+        """Delete a child of this object if there is one; costs no request if there is none."""
+        _, _, applier = self._child(kind.resource.kind)
+        applier.remove(self.object, self._child_key(name), self.changes)
+
+    def set_status(self, status: Model | Mapping[str, Any]) -> None:
+        """Write the object's status if it says anything new.
+
+        Conditions need no lastTransitionTime: it is kept while their status stays the same. Fields of the
+        declared status that `status` leaves out are removed; others are not touched.
+        """
+        app = self.object
+        live = _status_of(app)
+        wanted = status.to_wire() if isinstance(status, Model) else dict(status)
+        sent = self._shared.sent(app.key)
+        full = plan_status(wanted, live, sent, app.uid, self._shared.clock.now())
+        if full is None:
+            return
+        answer = self._shared.writer.patch(
+            app,
+            MergePatch(merge_patch(full, live)),
+            subresource="status",
+            store=self._shared.main,
+            changes=self.changes,
+        )
+        self.object = type(app).model_validate(answer)
+        self.overtaken |= _wish(app) != _wish(self.object)
+        if not self.dry_run:
+            self._shared.remember_sent(app.key, SentStatus(app.uid, full, _status_of(self.object)))
+
+    def _as_child(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = dict(manifest.get("metadata") or {})
+        if not metadata.get("name"):
+            raise MissingKeyError(".metadata.name")
+        home = self.object.namespace
+        if home is not None and metadata.setdefault("namespace", home) != home:
+            raise ValueError(
+                f"{manifest.get('kind')} {metadata['name']} is wanted in namespace {metadata['namespace']}, "
+                f"but what an object owns must live in its own namespace, {home}"
+            )
+        if not metadata.get("ownerReferences"):
+            metadata["ownerReferences"] = [self.object.owner_reference()]
+        return {**manifest, "metadata": metadata}
+
+    def _child(self, kind: str) -> tuple[type[KubeObject], ReadableStore[Any], ChildApplier[Any]]:
+        try:
+            return self._shared.children[kind]
+        except KeyError:
+            known = ", ".join(sorted(self._shared.children)) or "nothing"
+            raise LookupError(
+                f"this controller owns {known}; to use {kind} say Controller(...).owns({kind})"
+            ) from None
+
+    def _child_key(self, name: str) -> str:
+        return f"{self.object.namespace}/{name}" if self.object.namespace else name
+
+
+def _status_of(app: KubeObject) -> dict[str, Any]:
+    status = getattr(app, "status", None)
+    return status.to_wire() if isinstance(status, Model) else {}
+
+
+def _wish(app: KubeObject) -> dict[str, Any]:
+    """All of the object but its status and what moves with each write."""
+    wire = app.to_wire()
+    wire.pop("status", None)
+    wire["metadata"].pop("resourceVersion", None)
+    return wire

@@ -1,0 +1,127 @@
+"""The worker pool: threads that take keys from the queue and hand them to the engine."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from kubeloop.clock import Clock, SystemClock
+from kubeloop.controller.engine import End, Engine, Outcome
+from kubeloop.observe import fields
+from kubeloop.queue import LOW_PRIORITY, Item, WorkQueue
+
+RESYNC_JITTER = 0.1
+"""Spread of requeue_after, so that objects that started together do not all come back together."""
+
+Report = Callable[[str, Outcome], None]
+
+
+class WorkerPool:
+    """Owns `size` threads named ``<name>-worker-<n>``. Start once; `stop`, then `join`."""
+
+    def __init__(
+        self,
+        name: str,
+        queue: WorkQueue[str],
+        engine: Engine[Any],
+        *,
+        size: int,
+        logger: logging.Logger,
+        report: Report | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._name = name
+        self._queue = queue
+        self._engine = engine
+        self._logger = logger
+        self._report = report
+        self._clock: Clock = clock or SystemClock()
+        self._rng = rng or random.Random()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"{name}-worker-{n}", daemon=True) for n in range(size)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Take no more work; what is being done goes on to its end."""
+        self._queue.shut_down()
+
+    def join(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds in all; whether every worker has ended."""
+        deadline = self._clock.monotonic() + timeout
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(deadline - self._clock.monotonic(), 0))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def process_next(self, timeout: float | None = None) -> bool:
+        """Take one key and reconcile it on the calling thread; False if there was none."""
+        item = self._queue.get(timeout)
+        if item is None:
+            return False
+        try:
+            self._process(item)
+        finally:
+            self._queue.done(item.key)
+        return True
+
+    def _run(self) -> None:
+        while self.process_next():
+            continue
+
+    def _process(self, item: Item[str]) -> None:
+        try:
+            outcome = self._engine.process(item.key)
+        except BaseException as error:  # noqa: BLE001 - a SystemExit in user code must not take a worker along
+            wrapped = RuntimeError(f"{type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            outcome = Outcome(End.FAILED, error=wrapped)
+        self._settle(item, outcome)
+        if self._report is not None:
+            self._report(item.key, outcome)
+
+    def _settle(self, item: Item[str], outcome: Outcome) -> None:
+        namespace, _, name = item.key.rpartition("/")
+        known: dict[str, Any] = {"ns": namespace, "name": name}
+        if outcome.end is End.FAILED:
+            delay = self._queue.retry(item.key, priority=item.priority)
+            known |= {"retry_seconds": round(delay, 3), "failures": self._queue.failures(item.key)}
+            # A bug needs its traceback, the server's refusals don't.
+            bug = isinstance(
+                outcome.error, TypeError | AttributeError | LookupError | RuntimeError | ValueError
+            )
+            self._logger.warning(
+                "reconcile failed: %s, retrying",
+                _say(outcome.error),
+                extra=fields(**known),
+                exc_info=outcome.error if bug else None,
+            )
+            return
+        self._queue.forget(item.key)
+        if outcome.again:
+            self._queue.add(item.key)
+        if outcome.requeue_after is not None:
+            seconds = outcome.requeue_after.total_seconds()
+            seconds *= 1 + RESYNC_JITTER * (2 * self._rng.random() - 1)
+            self._queue.add(item.key, after=seconds, priority=LOW_PRIORITY)
+        kind = self._engine.kind.resource.kind
+        if outcome.end in (End.TERMINAL, End.BLOCKED):
+            self._logger.warning("reconcile error: %s", _say(outcome.error), extra=fields(**known))
+        elif outcome.end is End.DONE:
+            level = logging.INFO if outcome.changes else logging.DEBUG
+            self._logger.log(
+                level, "reconciled %s", kind, extra=fields(**known, seconds=round(outcome.seconds, 4))
+            )
+        elif outcome.changes:
+            self._logger.info("cleaned up %s", kind, extra=fields(**known))
+
+
+def _say(error: BaseException | None) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,171 @@
+"""All writes that reconciles make go through here: recorded, read back into the caches, or only tried.
+
+The answer of each write goes into the cache at once (write-through), so that the next reconcile reads
+what this one wrote (D3) and the echo of the write on the watch wakes nobody.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kubeloop.client import Answer, Apply, Client, JsonPatch, MergePatch, NotFound, Patch
+from kubeloop.model import ApiObject, Resource
+
+
+class Verb(enum.Enum):
+    """What a write did."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write, or in a dry run one that would have been made."""
+
+    verb: Verb
+    kind: str
+    key: str
+    subresource: str = ""
+    before: dict[str, Any] | None = None
+    """The object before, if known. In a dry run this and `after` make the diff."""
+    after: dict[str, Any] | None = None
+
+
+class CacheOfKind(Protocol):
+    """The part of a store that writes go back into."""
+
+    def write_through(self, obj: Mapping[str, Any]) -> None: ...
+
+    def forget(self, key: str, resource_version: int) -> None: ...
+
+
+class Writer:
+    """Sends writes as `field_manager`; with `dry_run` the server only checks them and nothing is stored."""
+
+    def __init__(self, client: Client, field_manager: str, *, dry_run: bool = False) -> None:
+        self.client = client
+        self.field_manager = field_manager
+        self.dry_run = dry_run
+
+    def apply(
+        self,
+        resource: Resource,
+        manifest: Mapping[str, Any],
+        live: ApiObject | None,
+        *,
+        force: bool,
+        store: CacheOfKind,
+        changes: list[Change],
+    ) -> Answer:
+        """Server-side apply of `manifest`; `live` is the object as known before."""
+        metadata = manifest["metadata"]
+        answer = self._patch(
+            resource, metadata["name"], metadata.get("namespace"), Apply(manifest), force=force
+        )
+        moved = live is None or answer.object["metadata"].get("resourceVersion") != str(live.resource_version)
+        if moved:
+            verb = Verb.CREATED if answer.created else Verb.CHANGED
+            changes.append(self._change(verb, resource, live, answer.object))
+        if not self.dry_run:
+            store.write_through(answer.object)
+        return answer
+
+    def unapply(self, resource: Resource, obj: Mapping[str, Any]) -> None:
+        """Give up all fields of `obj` that only we own, by applying nothing."""
+        metadata = {
+            key: obj["metadata"][key] for key in ("name", "namespace", "uid") if key in obj["metadata"]
+        }
+        nothing = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+        self._patch(resource, metadata["name"], metadata.get("namespace"), Apply(nothing), force=False)
+
+    def patch(
+        self,
+        target: ApiObject,
+        patch: JsonPatch | MergePatch,
+        *,
+        subresource: str = "",
+        store: CacheOfKind,
+        changes: list[Change],
+    ) -> dict[str, Any]:
+        """Patch the reconciled object itself; returns it as the server answered."""
+        answer = self._patch(target.resource, target.name, target.namespace, patch, subresource=subresource)
+        if (
+            answer.object["metadata"].get("resourceVersion") != target.metadata.resource_version
+            or self.dry_run
+        ):
+            changes.append(self._change(Verb.CHANGED, target.resource, target, answer.object, subresource))
+        if not self.dry_run:
+            metadata = answer.object["metadata"]
+            if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+                # That was the last finalizer: with this very write the object has gone.
+                store.forget(target.key, int(metadata["resourceVersion"]))
+            else:
+                store.write_through(answer.object)
+        return answer.object
+
+    def delete(self, target: ApiObject, *, store: CacheOfKind, changes: list[Change]) -> None:
+        """Delete exactly this object (by uid); one that is already gone is fine."""
+        changes.append(self._change(Verb.DELETED, target.resource, target, None))
+        try:
+            answer = self.client.delete(
+                target.resource,
+                target.name,
+                target.namespace,
+                uid=target.uid,
+                propagation="Background",
+                dry_run=self.dry_run,
+            )
+        except NotFound:
+            answer = None
+        if self.dry_run:
+            return
+        metadata = (answer or {}).get("metadata") or {}
+        if metadata.get("deletionTimestamp") and answer is not None:
+            store.write_through(answer)  # finalizers keep it for a while
+        else:
+            store.forget(target.key, target.resource_version)
+
+    def _patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None,
+        patch: Patch,
+        *,
+        subresource: str = "",
+        force: bool | None = None,
+    ) -> Answer:
+        return self.client.patch(
+            resource,
+            name,
+            namespace,
+            patch,
+            subresource=subresource or None,
+            field_manager=self.field_manager,
+            force=force,
+            dry_run=self.dry_run,
+        )
+
+    def _change(
+        self,
+        verb: Verb,
+        resource: Resource,
+        before: ApiObject | None,
+        after: Mapping[str, Any] | None,
+        subresource: str = "",
+    ) -> Change:
+        metadata = before.metadata if before is not None else None
+        if metadata is not None:
+            namespace, name = metadata.namespace, metadata.name
+        else:
+            namespace, name = (after or {})["metadata"].get("namespace"), (after or {})["metadata"]["name"]
+        key = f"{namespace}/{name}" if namespace else name
+        if not self.dry_run:
+            return Change(verb, resource.kind, key, subresource)
+        old = before.to_wire() if before is not None else None
+        return Change(verb, resource.kind, key, subresource, old, dict(after) if after is not None else None)

@@ -7,10 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 unset PYTHONPATH PYTHONHOME CDPATH
 export PYTHONNOUSERSITE=1
 
+red='' green='' plain=''
 if [[ -t 2 && -z ${NO_COLOR:-} ]]; then
-    bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
-else
-    bold='' red='' green='' plain=''
+    red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
 fi
 
 # Progress and results for people go to stderr: stdout belongs to what a script produces.
@@ -33,6 +32,27 @@ find_python() {
     done
     die "no Python 3.11 or newer found (looked for python3, python3.13, python3.12, python3.11);" \
         "install one, or name it: PYTHON=/path/to/python3 make …"
+}
+
+# One check of several: runs COMMAND and goes on when it fails; `summary` lists them all and fails if one did.
+steps=() failed=0
+step() { # NAME COMMAND...
+    local name=$1 start=$SECONDS outcome="${green}ok${plain}"
+    shift
+    say "── $name"
+    if "$@" >&2; then :; else
+        outcome="${red}FAILED${plain}"
+        failed=$((failed + 1))
+    fi
+    steps+=("$(printf '%-22s %s (%d s)' "$name" "$outcome" $((SECONDS - start)))")
+}
+summary() {
+    say "──"
+    printf '%s\n' "${steps[@]}" >&2
+    if ((failed)); then
+        die "$failed of ${#steps[@]} checks failed"
+    fi
+    say "${green}all ${#steps[@]} checks passed${plain}"
 }
 
 # Makes .venv when it is missing or its inputs have changed, then puts its tools first on PATH.

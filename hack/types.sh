@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# mypy --strict over everything that is shipped, and over the scripts of this folder.
+source "$(dirname "$0")/lib.sh"
+use_venv
+
+# By name: operator/__init__.py itself is the standard library's module, which mypy knows better.
+packages=()
+for folder in operator/*/; do
+    [[ ! -f $folder/__init__.py ]] || packages+=(-p "$(basename "$folder")")
+done
+for file in operator/*.py; do
+    [[ $file == operator/__*__.py ]] || packages+=(-m "$(basename "$file" .py)")
+done
+mypy "${packages[@]}"
+mypy operator/__main__.py
+mypy hack

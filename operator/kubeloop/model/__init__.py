@@ -19,25 +19,90 @@ This package does no I/O, starts no thread, reads no clock and imports nothing o
 from __future__ import annotations
 
 from kubeloop.model.base import Field, Model
-from kubeloop.model.frozen import EMPTY, FrozenDict, Items, Map, RawJson, freeze, thaw
+from kubeloop.model.conditions import (
+    Condition,
+    Conditions,
+    find_condition,
+    format_time,
+    is_true,
+    set_condition,
+    set_conditions,
+)
+from kubeloop.model.crd import AGE, Column, Scale
+from kubeloop.model.customresource import CustomResource, custom_resource
+from kubeloop.model.duration import Duration
+from kubeloop.model.frozen import EMPTY, FrozenDict, Items, JsonObject, JsonValue, Map, RawJson, freeze, thaw
+from kubeloop.model.kinds import Deployment, DeploymentCondition, DeploymentStatus, Namespace, Service
 from kubeloop.model.kubeobject import ApiObject, DynamicObject, KubeObject
+from kubeloop.model.markers import (
+    EmbeddedObject,
+    ListAtomic,
+    ListMap,
+    ListSet,
+    MapAtomic,
+    MapGranular,
+    PreserveUnknown,
+    Rule,
+)
+from kubeloop.model.merge import MergeError, merge_crds
 from kubeloop.model.metadata import ObjectMeta, OwnerReference
+from kubeloop.model.problems import DefinitionError
+from kubeloop.model.quantity import Quantity
 from kubeloop.model.resource import Resource
+from kubeloop.model.scalars import Int32, Int64, IntOrString, Timestamp
+from kubeloop.model.unions import OneOf
 
 __all__ = [
+    "AGE",
     "EMPTY",
     "ApiObject",
+    "Column",
+    "Condition",
+    "Conditions",
+    "CustomResource",
+    "DefinitionError",
+    "Deployment",
+    "DeploymentCondition",
+    "DeploymentStatus",
+    "Duration",
     "DynamicObject",
+    "EmbeddedObject",
     "Field",
     "FrozenDict",
+    "Int32",
+    "Int64",
+    "IntOrString",
     "Items",
+    "JsonObject",
+    "JsonValue",
     "KubeObject",
+    "ListAtomic",
+    "ListMap",
+    "ListSet",
     "Map",
+    "MapAtomic",
+    "MapGranular",
+    "MergeError",
     "Model",
+    "Namespace",
     "ObjectMeta",
+    "OneOf",
     "OwnerReference",
+    "PreserveUnknown",
+    "Quantity",
     "RawJson",
     "Resource",
+    "Rule",
+    "Scale",
+    "Service",
+    "Timestamp",
+    "custom_resource",
+    "find_condition",
+    "format_time",
     "freeze",
+    "is_true",
+    "merge_crds",
+    "set_condition",
+    "set_conditions",
     "thaw",
 ]

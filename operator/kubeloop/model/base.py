@@ -9,20 +9,31 @@ them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import inspect
+from collections.abc import Hashable, Iterator, Mapping
+from datetime import timedelta
 from enum import Enum
 from functools import cache
 from types import CellType, FunctionType
-from typing import Any, Self, dataclass_transform
+from typing import Annotated, Any, Self, dataclass_transform, get_args, get_origin
 
 import pydantic.dataclasses
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import to_jsonable_python
 
-from kubeloop.model.frozen import RawJson, thaw
+from kubeloop.model.duration import format_duration
+from kubeloop.model.frozen import Frozen, RawJson, thaw
+from kubeloop.model.problems import DefinitionError
 
-__all__ = ["Field", "Model"]
+__all__ = ["Field", "Model", "to_json_value"]
+
+_IMMUTABLE_INSTEAD: dict[Any, str] = {
+    list: "write Items[T] instead of list",
+    dict: "write Map[V] instead of dict",
+    set: "write frozenset instead of set",
+    Any: "write JsonValue or JsonObject instead of Any",
+}
 
 _CONFIG = ConfigDict(
     alias_generator=to_camel,
@@ -49,6 +60,27 @@ def _repair_super(namespace: dict[str, Any], old: type, new: type) -> None:
             return
 
 
+def _mutable_fields(cls: Any) -> Iterator[str]:
+    """The own fields that could hold a mutable container, which a shared object must not."""
+    for name in inspect.get_annotations(cls):
+        info = cls.__pydantic_fields__.get(name)
+        if info is None or any(isinstance(marker, Frozen) for marker in info.metadata):
+            continue
+        for found in _mutable_types(info.annotation):
+            yield f"{name}: {_IMMUTABLE_INSTEAD[found]}, since objects are shared between threads"
+
+
+def _mutable_types(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation) or annotation
+    if isinstance(origin, Hashable) and origin in _IMMUTABLE_INSTEAD:
+        yield origin
+    elif origin is Annotated and any(isinstance(marker, Frozen) for marker in annotation.__metadata__):
+        return
+    else:
+        for argument in get_args(annotation):
+            yield from _mutable_types(argument)
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field, dataclasses.field))
 class ModelMeta(type):
     """Turns each subclass of `Model` into a frozen, slotted, keyword-only pydantic dataclass."""
@@ -60,6 +92,8 @@ class ModelMeta(type):
         decorate: Any = pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
         made = decorate(cls)
         _repair_super(namespace, cls, made)
+        if problems := list(_mutable_fields(made)):
+            raise DefinitionError(name, problems)
         return made
 
 
@@ -94,7 +128,7 @@ class Model(metaclass=ModelMeta):
             value = getattr(self, attribute)
             if value is None or (droppable and not value):
                 continue
-            wire[alias] = _to_json_value(value)
+            wire[alias] = to_json_value(value)
         return wire
 
     def replace(self, **changes: Any) -> Self:
@@ -102,18 +136,23 @@ class Model(metaclass=ModelMeta):
         return dataclasses.replace(self, **changes)
 
 
-def _to_json_value(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
+    """The JSON form of any value that a model's field can have."""
     if isinstance(value, Model):
         return value.to_wire()
     if isinstance(value, tuple | list):
-        return [_to_json_value(item) for item in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): _to_json_value(item) for key, item in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, RawJson):
         return thaw(value)
     if isinstance(value, Enum):
         return value.value
-    if value is None or isinstance(value, str | int | float | bool):
+    if isinstance(value, timedelta):
+        return format_duration(value)
+    if isinstance(value, str):
+        return str(value)  # a Quantity is a str of its own kind
+    if value is None or isinstance(value, int | float):
         return value
     return to_jsonable_python(value)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema, from_json, to_json
@@ -78,10 +78,10 @@ class _AsMap:
     """Makes `Mapping[str, V]` decode into a FrozenDict, and null into the empty one."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        keys, values = get_args(source)
-        inner = core_schema.dict_schema(handler.generate_schema(keys), handler.generate_schema(values))
         # A nullable schema and one small function, not a union: the error then points at the very key.
-        return core_schema.no_info_after_validator_function(_freeze_map, core_schema.nullable_schema(inner))
+        return core_schema.no_info_after_validator_function(
+            _freeze_map, core_schema.nullable_schema(handler(source))
+        )
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return handler(schema["schema"]["schema"])  # null is read, but not advertised
@@ -136,3 +136,20 @@ class RawJson(bytes):
             json_schema=decoded,
             python_schema=core_schema.union_schema([core_schema.is_instance_schema(cls), decoded]),
         )
+
+
+class Frozen:
+    """Makes free-form JSON decode into its deeply immutable form."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(freeze, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return handler(schema["schema"])
+
+
+JsonObject = Annotated[Mapping[str, Any], Frozen()]
+"""A JSON object of unknown shape, kept whole by the server and deeply immutable here."""
+
+JsonValue = Annotated[Any, Frozen()]
+"""Any JSON value at all, kept whole by the server and deeply immutable here."""

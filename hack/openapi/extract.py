@@ -1,6 +1,7 @@
 """Extract what the sandbox simulates from a real API server's OpenAPI v3 documents.
 
-    python hack/openapi/extract.py --server https://127.0.0.1:6443 --token-file TOKEN --ca CA.crt
+    python hack/openapi/extract.py --server https://127.0.0.1:6443 --token-file TOKEN \\
+        --ca CA.crt --zeros ZEROS.json
 
 Writes two gzipped JSON files into operator/kubeloop/sandbox/schema/data:
 `schemas.json.gz` (every definition the simulated kinds reach, without descriptions: read at start) and
@@ -102,8 +103,10 @@ def main() -> None:
     parser.add_argument("--server", required=True)
     parser.add_argument("--token-file", required=True)
     parser.add_argument("--ca")
+    parser.add_argument("--zeros", required=True, help="output of hack/openapi/zeros")
     args = parser.parse_args()
     token = Path(args.token_file).read_text().strip()
+    zeros: dict[str, Any] = json.loads(Path(args.zeros).read_text())
     definitions: dict[str, Any] = {}
     documents: dict[str, Any] = {}
     pending: set[str] = set()
@@ -133,6 +136,8 @@ def main() -> None:
     texts: dict[str, Any] = {}
     for name in sorted(kept):
         schemas[name], texts[name] = split_descriptions(definitions[name])
+        if name in zeros:
+            schemas[name]["x-go"] = zeros[name]
     write("schemas.json.gz", schemas)
     write("openapi.json.gz", {"descriptions": texts, "documents": documents})
 

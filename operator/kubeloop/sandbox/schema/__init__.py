@@ -1,0 +1,167 @@
+"""What is known of a kind's fields, and what that knowledge does to objects.
+
+Contract: a `KindSchema` is immutable and thread-safe once built; its methods never change their arguments
+and return the very object they got when there was nothing to do. `prune` is what decoding a request body
+does to it (unknown fields, and for built-in kinds everything a round trip through the server's Go types
+does); `default` and `validate` expect pruned objects.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from kubeloop.sandbox.schema import listtype, structural
+from kubeloop.sandbox.schema.compile import BuiltinCompiler, compile_structural
+from kubeloop.sandbox.schema.decode import DecodeError, decode
+from kubeloop.sandbox.schema.node import DEDUCED, Node
+from kubeloop.sandbox.schema.validate import Check, problems, to_causes
+from kubeloop.sandbox.status import Cause, bad_request
+
+Object = dict[str, Any]
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def read_data(name: str) -> Any:
+    """A gzipped JSON file of this package's data."""
+    packed = resources.files(__package__).joinpath("data", name).read_bytes()
+    return json.loads(gzip.decompress(packed))
+
+
+@cache
+def definitions() -> dict[str, Any]:
+    """Every OpenAPI definition of the simulated built-in kinds, without descriptions."""
+    result: dict[str, Any] = read_data("schemas.json.gz")
+    return result
+
+
+@cache
+def compiler() -> BuiltinCompiler:
+    """The process-wide compiler of built-in definitions."""
+    return BuiltinCompiler(definitions())
+
+
+class KindSchema:
+    """Base of both families; `root` carries the topology that server-side apply and patches need."""
+
+    def __init__(self, kind: str, api_version: str, root: Node) -> None:
+        self.kind = kind
+        self.api_version = api_version
+        self.root = root
+
+    def empty(self) -> Object:
+        """What a create starts from when field ownership is computed."""
+        return {}
+
+    def default(self, obj: Object) -> Object:
+        """`obj` with the schema's defaults filled in."""
+        return obj
+
+    def prune(self, obj: Object) -> tuple[Object, list[str]]:
+        """`obj` as the server decodes it, and the paths of unknown fields (ApiFailure 400: wrong types)."""
+        return obj, []
+
+    def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
+        """What is wrong with `obj`, given that it replaces `old`."""
+        del obj, old
+        return []
+
+    def validate_status(self, obj: Object, old: Object) -> list[Cause]:
+        """As `validate` for a write to ``/status``: only that field is looked at."""
+        del obj, old
+        return []
+
+
+class BuiltinSchema(KindSchema):
+    """A kind of the server itself; its defaults and validation are code (`kubeloop.sandbox.builtins`)."""
+
+    def __init__(self, kind: str, api_version: str, definition: str) -> None:
+        super().__init__(kind, api_version, compiler().node(definition))
+        self.definition = definition
+        self._empty: Object = self.root.zero
+
+    def empty(self) -> Object:
+        return self._empty
+
+    def prune(self, obj: Object) -> tuple[Object, list[str]]:
+        try:
+            return decode(obj, self.root)
+        except DecodeError as error:
+            version = self.api_version
+            raise bad_request(
+                f'{self.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {self.kind}: {error}'
+            ) from error
+
+
+class CustomSchema(KindSchema):
+    """A custom resource's schema: `openapi` is the version's ``openAPIV3Schema``."""
+
+    def __init__(self, kind: str, api_version: str, openapi: Object) -> None:
+        root = compile_structural(openapi)
+        meta = compiler().node(OBJECT_META)
+        topology = root.copy()
+        topology.type = "object"
+        topology.fields = {**root.fields, "metadata": meta}
+        for key in ("apiVersion", "kind"):
+            topology.fields[key] = Node("string", "string")
+        if topology.element is DEDUCED and not root.preserve and openapi.get("additionalProperties") is None:
+            topology.element = None
+        super().__init__(kind, api_version, topology)
+        self.openapi = openapi
+        self._structural = root
+        self._meta = meta
+        self._check = Check(openapi)
+        status = openapi.get("properties", {}).get("status")
+        self._status_check = Check(status) if status else None
+
+    def empty(self) -> Object:
+        return {"apiVersion": self.api_version, "kind": self.kind}
+
+    def default(self, obj: Object) -> Object:
+        kept = structural.drop_nulls(obj, self._structural)
+        result: Object = structural.default(kept, self._structural)
+        return result
+
+    def prune(self, obj: Object) -> tuple[Object, list[str]]:
+        unknown: list[str] = []
+        result: Object = structural.prune(obj, self._structural, "", unknown, root=True)
+        metadata = result.get("metadata")
+        if isinstance(metadata, dict):
+            try:
+                clean, strange = decode(metadata, self._meta)
+            except DecodeError as error:
+                raise bad_request(str(error)) from error
+            unknown += [f"metadata.{path}" for path in strange]
+            if clean is not metadata:
+                result = {**result, "metadata": clean}
+        return result, sorted(unknown)
+
+    def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
+        found = problems(self._check, obj) if old is None else problems(self._check, obj, old)
+        result = to_causes(found) if found else []
+        return result + self._list_causes(obj, old)
+
+    def validate_status(self, obj: Object, old: Object) -> list[Cause]:
+        result: list[Cause] = []
+        if self._status_check is not None and "status" in obj:
+            if "status" in old:
+                found = problems(self._status_check, obj["status"], old["status"])
+            else:
+                found = problems(self._status_check, obj["status"])
+            result = to_causes(found, "status")
+        return result + self._list_causes(obj, old)
+
+    def _list_causes(self, obj: Object, old: Object | None) -> list[Cause]:
+        found = listtype.duplicates(obj, self._structural)
+        if found and old is not None and listtype.duplicates(old, self._structural):
+            return []
+        return found
+
+
+@cache
+def builtin(kind: str, api_version: str, definition: str) -> BuiltinSchema:
+    """The schema of a built-in kind, compiled once."""
+    return BuiltinSchema(kind, api_version, definition)

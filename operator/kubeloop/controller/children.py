@@ -8,12 +8,12 @@ and retried with backoff like any other.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kubeloop.client import AlreadyExists, ApiError, Client, Conflict, Forbidden, Invalid, NotFound
 from kubeloop.controller.drift import APPLIED, content_hash, stamp
 from kubeloop.controller.protocol import Applied, AppliedMemory, Step, decide
-from kubeloop.controller.result import GoingAway, NotOurs
+from kubeloop.controller.result import GoingAway, KeptChanging, NotOurs
 from kubeloop.controller.writer import CacheOfKind, Change, Writer
 from kubeloop.model import KubeObject
 
@@ -22,16 +22,10 @@ C = TypeVar("C", bound=KubeObject)
 MAX_TRIES = 3
 
 
-class ChildStore(CacheOfKind, Protocol[C]):
-    """The cache of the child's kind."""
-
-    def get(self, key: str) -> C | None: ...
-
-
 class ChildApplier(Generic[C]):
     """Brings children of one kind in line with what their owners want."""
 
-    def __init__(self, kind: type[C], store: ChildStore[C], writer: Writer, memory: AppliedMemory) -> None:
+    def __init__(self, kind: type[C], store: CacheOfKind[C], writer: Writer, memory: AppliedMemory) -> None:
         self._kind = kind
         self._resource = kind.resource
         self._store = store
@@ -68,7 +62,7 @@ class ChildApplier(Generic[C]):
                 if _same_incarnation(seen, live):
                     self._refused(owner, wanted, seen, error, changes)
                 live = seen
-        raise Conflict.local(f"{self._resource.kind} {key} kept changing while it was applied")
+        raise KeptChanging(f"{self._resource.kind} {key} kept changing while it was applied")
 
     def remove(self, owner: KubeObject, key: str, changes: list[Change]) -> None:
         """Delete the child `key` if it is there and `owner`'s; costs no request otherwise."""
@@ -91,7 +85,7 @@ class ChildApplier(Generic[C]):
                 self._resource, manifest, live, force=live is not None, store=self._store, changes=changes
             )
         except Forbidden as error:
-            if error.has_cause("NamespaceTerminating"):
+            if any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes):
                 raise GoingAway(f"Namespace {owner.namespace}") from error
             raise
         except NotFound as error:
@@ -136,7 +130,7 @@ class ChildApplier(Generic[C]):
         changes: list[Change],
     ) -> None:
         """The server refused an apply to exactly the object that we know: is there a way out?"""
-        if not isinstance(error, Invalid) or live is None or not error.mentions("field is immutable"):
+        if not isinstance(error, Invalid) or live is None or not _is_immutable(error):
             raise error
         reference = live.controller_owner()
         if reference is None or reference.uid != owner.uid:
@@ -163,6 +157,10 @@ def _stamped(wanted: Mapping[str, Any], digest: str, generation: int, uid: str |
     if uid is not None:
         metadata["uid"] = uid  # the server refuses if it is no longer that object
     return {**wanted, "metadata": metadata}
+
+
+def _is_immutable(error: ApiError) -> bool:
+    return any("field is immutable" in str(cause.get("message")) for cause in error.causes)
 
 
 def _same_incarnation(seen: KubeObject | None, known: KubeObject | None) -> bool:

@@ -4,7 +4,7 @@ when nothing changed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kubeloop.client import Client, MergePatch, MissingKeyError
 from kubeloop.clock import Clock
@@ -19,14 +19,6 @@ from kubeloop.observe import FieldLogger
 C = TypeVar("C", bound=KubeObject)
 
 
-class ReadableStore(CacheOfKind, Protocol[C]):
-    """A cache of one kind, as contexts use it."""
-
-    def get(self, key: str) -> C | None: ...
-
-    def by_index(self, index: str, value: str) -> list[C]: ...
-
-
 class Shared:
     """What all contexts of a controller share."""
 
@@ -34,8 +26,8 @@ class Shared:
         self,
         writer: Writer,
         clock: Clock,
-        main: ReadableStore[Any],
-        children: Mapping[str, tuple[type[KubeObject], ReadableStore[Any], ChildApplier[Any]]],
+        main: CacheOfKind[Any],
+        children: Mapping[str, tuple[type[KubeObject], CacheOfKind[Any], ChildApplier[Any]]],
         waiters: Waiters,
         sent: Callable[[str], SentStatus | None],
         remember_sent: Callable[[str, SentStatus], None],
@@ -144,7 +136,7 @@ class Context(Generic[C]):
             metadata["ownerReferences"] = [self.object.owner_reference()]
         return {**manifest, "metadata": metadata}
 
-    def _child(self, kind: str) -> tuple[type[KubeObject], ReadableStore[Any], ChildApplier[Any]]:
+    def _child(self, kind: str) -> tuple[type[KubeObject], CacheOfKind[Any], ChildApplier[Any]]:
         try:
             return self._shared.children[kind]
         except KeyError:

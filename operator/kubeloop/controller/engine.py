@@ -20,13 +20,13 @@ from cachetools import LRUCache
 from kubeloop.client import ApiError, Client, Conflict, Invalid, JsonPatch, NotFound
 from kubeloop.clock import Clock
 from kubeloop.controller.children import ChildApplier
-from kubeloop.controller.context import Context, ReadableStore, Shared
+from kubeloop.controller.context import Context, Shared
 from kubeloop.controller.finalizer import Phase, add_patch, phase_of, remove_patch
 from kubeloop.controller.owners import Waiters
 from kubeloop.controller.protocol import MEMORY_SIZE, AppliedMemory
-from kubeloop.controller.result import RESYNC, Blocked, Result, TerminalError
+from kubeloop.controller.result import RESYNC, Blocked, KeptChanging, Result, TerminalError
 from kubeloop.controller.status import SentStatus
-from kubeloop.controller.writer import Change, Writer
+from kubeloop.controller.writer import CacheOfKind, Change, Writer
 from kubeloop.model import KubeObject, Model
 from kubeloop.observe import FieldLogger, fields
 
@@ -91,8 +91,8 @@ class Engine(Generic[K]):
         on_error: OnError[K] | None,
         writer: Writer,
         clock: Clock,
-        store: ReadableStore[K],
-        children: Mapping[type[KubeObject], ReadableStore[Any]],
+        store: CacheOfKind[K],
+        children: Mapping[type[KubeObject], CacheOfKind[Any]],
         logger: logging.Logger,
     ) -> None:
         self.kind = kind
@@ -196,7 +196,7 @@ class Engine(Generic[K]):
             phase = phase_of(ctx.object.metadata.finalizers, finalizer, deleting=ctx.object.deleting)
             if phase is not wanted:
                 return phase
-        raise Conflict.local(
+        raise KeptChanging(
             f"{self.kind.resource.kind} {ctx.object.key} kept changing under a finalizer patch"
         )
 

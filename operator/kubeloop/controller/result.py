@@ -62,3 +62,7 @@ class GoingAway(Blocked):
     def __init__(self, what: str, why: str = "is being deleted") -> None:
         self.what = what
         super().__init__(f"{what} {why}")
+
+
+class KeptChanging(Exception):
+    """An object changed under each of several tries to write it; tried again with backoff."""

@@ -7,12 +7,14 @@ what this one wrote (D3) and the echo of the write on the watch wakes nobody.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kubeloop.client import Answer, Apply, Client, JsonPatch, MergePatch, NotFound, Patch
-from kubeloop.model import ApiObject, Resource
+from kubeloop.model import KubeObject, Resource
+
+C_co = TypeVar("C_co", bound=KubeObject, covariant=True)
 
 
 class Verb(enum.Enum):
@@ -36,8 +38,12 @@ class Change:
     after: dict[str, Any] | None = None
 
 
-class CacheOfKind(Protocol):
-    """The part of a store that writes go back into."""
+class CacheOfKind(Protocol[C_co]):
+    """The cache of one kind: read by reconciles, and written through by their writes."""
+
+    def get(self, key: str) -> C_co | None: ...
+
+    def by_index(self, index: str, value: str) -> Sequence[C_co]: ...
 
     def write_through(self, obj: Mapping[str, Any]) -> None: ...
 
@@ -56,10 +62,10 @@ class Writer:
         self,
         resource: Resource,
         manifest: Mapping[str, Any],
-        live: ApiObject | None,
+        live: KubeObject | None,
         *,
         force: bool,
-        store: CacheOfKind,
+        store: CacheOfKind[Any],
         changes: list[Change],
     ) -> Answer:
         """Server-side apply of `manifest`; `live` is the object as known before."""
@@ -85,11 +91,11 @@ class Writer:
 
     def patch(
         self,
-        target: ApiObject,
+        target: KubeObject,
         patch: JsonPatch | MergePatch,
         *,
         subresource: str = "",
-        store: CacheOfKind,
+        store: CacheOfKind[Any],
         changes: list[Change],
     ) -> dict[str, Any]:
         """Patch the reconciled object itself; returns it as the server answered."""
@@ -108,7 +114,7 @@ class Writer:
                 store.write_through(answer.object)
         return answer.object
 
-    def delete(self, target: ApiObject, *, store: CacheOfKind, changes: list[Change]) -> None:
+    def delete(self, target: KubeObject, *, store: CacheOfKind[Any], changes: list[Change]) -> None:
         """Delete exactly this object (by uid); one that is already gone is fine."""
         changes.append(self._change(Verb.DELETED, target.resource, target, None))
         try:
@@ -155,7 +161,7 @@ class Writer:
         self,
         verb: Verb,
         resource: Resource,
-        before: ApiObject | None,
+        before: KubeObject | None,
         after: Mapping[str, Any] | None,
         subresource: str = "",
     ) -> Change:

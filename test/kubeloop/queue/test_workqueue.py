@@ -93,8 +93,8 @@ def test_somebody_always_watches_the_clock_for_delayed_keys() -> None:
     assert arrived.acquire(timeout=5)
     assert arrived.acquire(timeout=5)
     queue.add("earlier", after=5.0)
-    for _ in range(100):  # time passes in many small steps, whoever is waiting at that moment
-        clock.advance(0.1)
+    for _ in range(40):  # time passes in many small steps, whoever is waiting at that moment
+        clock.advance(0.25)
     came = arrived.acquire(timeout=5) and arrived.acquire(timeout=5)
     release.set()
     queue.shut_down()

@@ -1,0 +1,89 @@
+"""Pure comparisons behind "zero writes when nothing is wrong" (D1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubeloop.controller.drift import content_hash, covers, read_stamp, stamp
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abname"), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_everything_covers_itself(value: Any) -> None:
+    assert covers(value, value)
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), json_values), json_values)
+def test_what_is_not_wanted_does_not_matter(wanted: dict[str, Any], foreign: Any) -> None:
+    assert covers(wanted, {**wanted, "foreign": foreign})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "same"),
+    [
+        pytest.param({"replicas": 3}, {"replicas": 0}, False, id="another value"),
+        pytest.param({"replicas": 0}, {}, False, id="missing"),
+        pytest.param({"replicas": 1}, {"replicas": True}, False, id="a bool is no number"),
+        pytest.param({"args": ["a"]}, {"args": ["a", "b"]}, False, id="plain lists are atomic"),
+        pytest.param(
+            {"containers": [{"name": "app", "image": "nginx"}]},
+            {"containers": [{"name": "sidecar"}, {"name": "app", "image": "nginx", "stdin": False}]},
+            True,
+            id="lists of maps are matched by name, whoever else added to them",
+        ),
+        pytest.param(
+            {"containers": [{"name": "app", "image": "nginx"}]},
+            {"containers": [{"name": "app", "image": "evil"}]},
+            False,
+            id="a changed image",
+        ),
+        pytest.param(
+            {"ports": [{"containerPort": 80}]},
+            {"ports": [{"containerPort": 80, "protocol": "TCP"}]},
+            True,
+            id="the protocol defaults to TCP",
+        ),
+        pytest.param(
+            {"ports": [{"containerPort": 80, "protocol": "UDP"}]},
+            {"ports": [{"containerPort": 80, "protocol": "TCP"}]},
+            False,
+            id="UDP is another port",
+        ),
+        pytest.param({"env": []}, {"env": [{"name": "A"}]}, False, id="an empty wish is a wish"),
+        pytest.param({"a": None}, {"a": None}, True, id="null"),
+    ],
+)
+def test_covering(wanted: Any, live: Any, same: bool) -> None:
+    assert covers(wanted, live) is same
+
+
+@given(st.dictionaries(st.text(max_size=4), json_values))
+def test_the_hash_does_not_depend_on_the_order_of_keys(content: dict[str, Any]) -> None:
+    assert content_hash(content) == content_hash(dict(reversed(content.items())))
+
+
+@given(json_values, json_values)
+def test_other_content_has_another_hash(one: Any, other: Any) -> None:
+    if type(one) is type(other) and one != other:
+        assert content_hash({"x": one}) != content_hash({"x": other})
+
+
+@pytest.mark.parametrize("text", [None, "", "abc", "abc:", "abc:-1", "abc:x", "abc:１"])
+def test_a_stamp_that_makes_no_sense_is_no_stamp(text: str | None) -> None:
+    """Anybody can edit an annotation."""
+    assert read_stamp(text) is None
+
+
+def test_a_stamp_reads_back() -> None:
+    assert read_stamp(stamp("abc", 7)) == ("abc", 7)

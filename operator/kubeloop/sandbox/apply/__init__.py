@@ -4,8 +4,11 @@ Contract: pure functions on plain objects. `apply` merges a configuration into t
 the server's 409 with its causes; `track_update` is called with the complete new object of a create, update
 or patch. Neither changes its arguments; results share every part that did not change, so that "nothing
 changed" can be told by identity or cheap comparison. Times move only where the server moves them;
-`keep_times` undoes them where in the end nothing but a time moved. Inputs must already be decoded
-(`Schema.prune`) and, for `track_update`, defaulted.
+`keep_times` undoes them where in the end nothing but a time moved.
+
+Order in a request, as in the server: `apply` (its result is converted to the kind's type already and only
+wants defaulting) or, for other writes, decoding, defaulting and `track_update`; then admission, `keep_times`
+and only then the strategy: what a strategy adds (a namespace's finalizer, a cluster IP) is nobody's field.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from kubeloop.sandbox.apply import lastapplied, managers, updater
 from kubeloop.sandbox.apply.fieldset import Set, difference, from_path, ordered, union
 from kubeloop.sandbox.apply.managers import APPLY, UPDATE, Entry, Identity, Managers
 from kubeloop.sandbox.apply.path import display
-from kubeloop.sandbox.apply.typed import TypedError, field_set
+from kubeloop.sandbox.apply.typed import TypedError, field_set, fits
 from kubeloop.sandbox.schema import KindSchema
 from kubeloop.sandbox.schema.equality import same
 from kubeloop.sandbox.status import ApiFailure, Cause, bad_request
@@ -77,7 +80,6 @@ def apply(
         fields = field_set(config, node)
     except TypedError as error:
         raise _untyped(config, schema, api_version, error) from error
-    fields = difference(fields, _STRIPPED)
     base = {} if live is None else _without_entries(live)
     table = _decoded(live)
     if live is not None and not table:
@@ -90,7 +92,16 @@ def apply(
 
     def attempt(forced: bool) -> tuple[Object, Managers]:
         return updater.apply(
-            base, config, fields, node, table, me, api_version, force=forced, reset=ignored
+            base,
+            config,
+            fields,
+            node,
+            table,
+            me,
+            api_version,
+            force=forced,
+            reset=ignored,
+            stripped=_STRIPPED,
         )
 
     try:
@@ -107,8 +118,11 @@ def apply(
         result[me] = Entry(entry.fields, entry.api_version, now)
     if manager == "kubectl":
         merged = lastapplied.refreshed(merged, config)
-    if live is not None and merged is base and _unchanged(table, result, live):
-        return live
+    if merged is base:
+        if live is not None and _unchanged(table, result, live):
+            return live
+    else:
+        merged = schema.converted(merged)
     return _with_entries(merged, result)
 
 
@@ -134,6 +148,8 @@ def track_update(
     table = entries
     if not table and old is not None:
         return _with_entries(new, {})  # never applied and never tracked: stays untracked
+    if subresource and not fits(new, schema.root):
+        return _with_entries(new, {})  # the server gives up on tracking; the bad part will be put back
     base = schema.empty() if old is None else old
     table, mine = updater.update(base, new, schema.root, table, _reset_set(reset))
     mine = difference(mine, _STRIPPED)

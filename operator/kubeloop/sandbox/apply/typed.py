@@ -6,6 +6,7 @@ All walks share what they do not change: `merge` returns the live object itself 
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from kubeloop.sandbox.apply.fieldset import LEAF, SELF, Set
@@ -30,6 +31,15 @@ def field_set(value: dict[str, Any], node: Node) -> Set:
         if len(errors) == 1:
             raise TypedError(errors[0]) from None
         raise TypedError("\n".join(["errors:", *("  " + error for error in errors)])) from None
+
+
+def fits(value: dict[str, Any], node: Node) -> bool:
+    """Whether an object has the right types (undeclared fields and duplicates aside)."""
+    try:
+        _members(value, node, True)
+    except _Misfit:
+        return False
+    return True
 
 
 def live_set(value: dict[str, Any], node: Node) -> Set:
@@ -167,7 +177,7 @@ def _wrong_type(value: Any, node: Node) -> list[str]:
     if node.scalar == "numeric":
         return [f"expected numeric (int or float), got {_go_type(value)}"]
     if node.scalar == "string":
-        return [f"expected string, got {_go(value)}"]
+        return [f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"]
     if node.scalar == "boolean":
         return [f"expected boolean, got {_go(value)}"]
     if node.scalar:
@@ -182,6 +192,18 @@ def _go(value: Any) -> str:
     if isinstance(value, dict):
         return "&{map[" + " ".join(f"{k}:{_plain(value[k])}" for k in sorted(value)) + "]}"
     return f"&{{{_plain(value)}}}"
+
+
+def _go_syntax(value: Any) -> str:
+    """A value as Go's `%#v` shows it."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_go_syntax(key)}:{_go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{inner}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return "interface {}(nil)" if value is None else _plain(value)
 
 
 def _plain(value: Any) -> str:

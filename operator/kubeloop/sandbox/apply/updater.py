@@ -86,33 +86,36 @@ def apply(
     *,
     force: bool,
     reset: Set,
+    stripped: Set,
 ) -> tuple[Object, Managers]:
     """`live` with `config` applied by `me`, whose configuration sets `fields`; and the new sets.
 
-    Raises Conflicts. The object returned is `live` itself when the apply changed nothing in it.
+    `me` will not own what is in `reset` or `stripped`; the latter still counts as applied when it is
+    decided what goes. Raises Conflicts. The object returned is `live` itself when nothing in it changed.
     """
     merged: Object = merge(live, config, node)
     last = managers.get(me)
     if reset:
         fields = recursive_difference(fields, reset)
+    owned = difference(fields, stripped)
     mine = last
-    if last is None or last.api_version != api_version or last.fields != fields:
-        mine = Entry(fields, api_version, last.time if last else None)
+    if last is None or last.api_version != api_version or last.fields != owned:
+        mine = Entry(owned, api_version, last.time if last else None)
     assert mine is not None
     managers = {**managers, me: mine}
-    if last is not None and last.fields and not contains(fields, last.fields):
-        merged = _prune(merged, managers, last.fields, node)
+    if last is not None and last.fields and not contains(owned, last.fields):
+        merged = _prune(merged, managers, fields, last.fields, node)
     managers, _ = take(live, merged, node, managers, me, force=force, reset=reset)
     if not mine.fields:
         managers = {who: entry for who, entry in managers.items() if who != me}
     return merged, managers
 
 
-def _prune(merged: Object, managers: Managers, last: Set, node: Node) -> Object:
-    """Remove what `last` (my previous set) had and nobody, me included, has any more."""
+def _prune(merged: Object, managers: Managers, applied: Set, last: Set, node: Node) -> Object:
+    """Remove what `last` (my previous set) had and neither `applied` (my new one) nor anybody else has."""
     mine_before = named_members(last, node)
     pruned = remove_items(merged, mine_before, node) or {}
-    managed: Set = {}
+    managed = applied
     for entry in managers.values():
         managed = union(managed, entry.fields)
     everything = named_members(live_set(merged, node), node)

@@ -64,6 +64,14 @@ class KindSchema:
         """`obj` as the server decodes it, and the paths of unknown fields (ApiFailure 400: wrong types)."""
         return obj, []
 
+    def converted(self, obj: Object) -> Object:
+        """`obj`, merged by an apply, as the kind's own type holds it.
+
+        Custom resources only have one for their metadata: elsewhere, unlike in a decoded body, a forbidden
+        null stays and is refused by validation.
+        """
+        return obj
+
     def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
         """What is wrong with `obj`, given that it replaces `old`."""
         del obj, old
@@ -96,6 +104,10 @@ class BuiltinSchema(KindSchema):
             ) from error
 
 
+    def converted(self, obj: Object) -> Object:
+        return self.prune(obj)[0]
+
+
 class CustomSchema(KindSchema):
     """A custom resource's schema: `openapi` is the version's ``openAPIV3Schema``."""
 
@@ -121,23 +133,28 @@ class CustomSchema(KindSchema):
         return {"apiVersion": self.api_version, "kind": self.kind}
 
     def default(self, obj: Object) -> Object:
-        kept = structural.drop_nulls(obj, self._structural)
-        result: Object = structural.default(kept, self._structural)
+        result: Object = structural.default(obj, self._structural)
         return result
 
     def prune(self, obj: Object) -> tuple[Object, list[str]]:
         unknown: list[str] = []
         result: Object = structural.prune(obj, self._structural, "", unknown, root=True)
-        metadata = result.get("metadata")
-        if isinstance(metadata, dict):
-            try:
-                clean, strange = decode(metadata, self._meta)
-            except DecodeError as error:
-                raise bad_request(str(error)) from error
-            unknown += [f"metadata.{path}" for path in strange]
-            if clean is not metadata:
-                result = {**result, "metadata": clean}
-        return result, sorted(unknown)
+        result, strange = self._with_clean_metadata(result)
+        unknown += [f"metadata.{path}" for path in strange]
+        return structural.drop_nulls(result, self._structural), sorted(unknown)
+
+    def converted(self, obj: Object) -> Object:
+        return self._with_clean_metadata(obj)[0]
+
+    def _with_clean_metadata(self, obj: Object) -> tuple[Object, list[str]]:
+        metadata = obj.get("metadata")
+        if not isinstance(metadata, dict):
+            return obj, []
+        try:
+            clean, strange = decode(metadata, self._meta)
+        except DecodeError as error:
+            raise bad_request(str(error)) from error
+        return (obj if clean is metadata else {**obj, "metadata": clean}), strange
 
     def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
         found = problems(self._check, obj) if old is None else problems(self._check, obj, old)

@@ -34,6 +34,7 @@ from kubeloop.model.duration import Duration
 from kubeloop.model.frozen import EMPTY, FrozenDict, Items, JsonObject, JsonValue, Map, RawJson, freeze, thaw
 from kubeloop.model.kinds import Deployment, DeploymentCondition, DeploymentStatus, Namespace, Service
 from kubeloop.model.kubeobject import ApiObject, DynamicObject, KubeObject
+from kubeloop.model.manifest import to_yaml
 from kubeloop.model.markers import (
     EmbeddedObject,
     ListAtomic,
@@ -105,4 +106,5 @@ __all__ = [
     "set_condition",
     "set_conditions",
     "thaw",
+    "to_yaml",
 ]

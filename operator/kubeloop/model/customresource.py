@@ -24,6 +24,7 @@ from typing_extensions import TypeVar
 
 from kubeloop.model.crd import Column, Definition, Scale, Scope
 from kubeloop.model.kubeobject import KubeObject
+from kubeloop.model.manifest import to_yaml
 from kubeloop.model.markers import Rule
 from kubeloop.model.problems import DefinitionError, did_you_mean
 from kubeloop.model.resource import Resource
@@ -74,10 +75,7 @@ class CustomResource(KubeObject, Generic[SpecT, StatusT]):
     @classmethod
     def crd_yaml(cls) -> str:
         """The CRD as YAML for `kubectl apply -f -`."""
-        import yaml  # only a command line needs it
-
-        text: str = yaml.safe_dump(cls.crd(), sort_keys=False, width=100, allow_unicode=True)
-        return text
+        return to_yaml(cls.crd())
 
 
 def custom_resource(

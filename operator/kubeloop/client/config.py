@@ -1,0 +1,267 @@
+"""Which server, and as whom: a kubeconfig, else the service account of the pod we run in.
+
+What a kubeconfig means for TLS and proxies is decided by the kubernetes package's own loader, on a context
+that was selected by `kubeconfig` and stripped of its tokens; those are kept fresh by `credentials`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kubeloop.client import kubeconfig as files
+from kubeloop.client.client import Client
+from kubeloop.client.credentials import (
+    Anonymous,
+    CachedCredentials,
+    Credentials,
+    Fresh,
+    basic,
+    bearer,
+    fixed,
+    token_file,
+)
+from kubeloop.client.errors import ConfigError
+from kubeloop.client.exec_plugin import ExecPlugin, exec_credentials
+from kubeloop.client.http_transport import HttpTransport
+from kubeloop.clock import Clock, StopEvent
+
+if TYPE_CHECKING:
+    from kubernetes.client import Configuration
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where the kubelet puts token, ca.crt and namespace."""
+
+_FAILED = "kubeconfig failed to load"
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """A server, how to reach it and as whom. `source` says where this was found, for logs."""
+
+    server: str
+    source: str
+    namespace: str | None
+    """The namespace of the context, or the pod's own; None if there is none."""
+    configuration: Configuration = field(repr=False)
+    credentials: Credentials = field(repr=False)
+    in_cluster: bool = False
+
+
+def load_config(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    service_account: str = SERVICE_ACCOUNT,
+    clock: Clock | None = None,
+) -> ClusterConfig:
+    """The configuration of this process.
+
+    `kubeconfig` names a file that must exist. Without it, the files of $KUBECONFIG or ~/.kube/config are
+    used if any exists, else the pod's service account. A file that exists but is not usable is an error and
+    not a reason to look on.
+
+    Raises `ConfigError` ("kubeconfig failed to load: ...") naming everything that was looked for.
+    """
+    environ = os.environ if environ is None else environ
+    paths = files.candidates(kubeconfig, environ)
+    present = [path for path in paths if os.path.exists(os.path.expanduser(path))]
+    try:
+        if present:
+            return _from_kubeconfig(paths, context, clock)
+        if kubeconfig or context:
+            raise ConfigError(f"there is no {', no '.join(paths)}")
+        return _in_cluster(environ, service_account, paths, clock)
+    except ConfigError as error:
+        raise ConfigError(f"{_FAILED}: {error}") from error.__cause__
+
+
+def connect(
+    config: ClusterConfig,
+    *,
+    pool_size: int = 16,
+    clock: Clock | None = None,
+    stop: StopEvent | None = None,
+    **options: Any,
+) -> Client:
+    """A client with a connection pool of its own; `pool_size` is best the number of its threads.
+
+    `options` are those of `Client`.
+    """
+    from kubeloop.client.dialer import Urllib3Dialer
+
+    dialer = Urllib3Dialer(config.configuration, config.credentials)
+    transport = HttpTransport(dialer, pool_size)
+    options.setdefault("user_agent", user_agent())
+    return Client(transport, credentials=config.credentials, clock=clock, stop=stop, **options)
+
+
+def _from_kubeconfig(paths: list[str], context: str | None, clock: Clock | None) -> ClusterConfig:
+    selected = files.read(paths, context)
+    configuration = _load_cluster(selected)
+    return ClusterConfig(
+        server=configuration.host,
+        source=f"kubeconfig {os.pathsep.join(paths)}, context {selected.context}",
+        namespace=selected.namespace,
+        configuration=configuration,
+        credentials=_credentials(selected, configuration, paths, context, clock),
+    )
+
+
+_CREDENTIAL_KEYS = ("token", "tokenFile", "exec", "username", "password")
+
+
+def _load_cluster(selected: files.Selected) -> Configuration:
+    """TLS, proxy and address by the kubernetes package."""
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException, load_kube_config_from_dict
+
+    user = {key: value for key, value in selected.user.items() if key not in _CREDENTIAL_KEYS}
+    document = {
+        "current-context": "selected",
+        "contexts": [{"name": "selected", "context": {"cluster": "selected", "user": "selected"}}],
+        "clusters": [{"name": "selected", "cluster": dict(selected.cluster)}],
+        "users": [{"name": "selected", "user": user}],
+    }
+    configuration = Configuration()
+    try:
+        load: Any = load_kube_config_from_dict  # the package is only partly typed
+        load(document, client_configuration=configuration)
+    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        raise ConfigError(f"context {selected.context!r}: {error}") from None
+    proxy = selected.cluster.get("proxy-url")
+    if proxy:
+        from kubeloop.client.dialer import proxy_headers
+
+        configuration.proxy = proxy
+        configuration.no_proxy = (
+            None  # what the file says for this cluster beats the environment's exceptions
+        )
+        configuration.proxy_headers = proxy_headers(proxy) or None
+    return configuration
+
+
+def _credentials(
+    selected: files.Selected,
+    configuration: Configuration,
+    paths: list[str],
+    context: str | None,
+    clock: Clock | None,
+) -> Credentials:
+    user = selected.user
+    extra = _impersonation(user)
+    if user.get("tokenFile"):
+        return token_file(str(user["tokenFile"]), clock, extra)
+    if "BearerToken" in configuration.api_key:
+        return _from_auth_provider(configuration, extra, clock)
+    if user.get("exec") and not user.get("token"):
+        plugin = ExecPlugin(user["exec"], selected.cluster, base=selected.user_base, clock=clock)
+        return exec_credentials(plugin, clock, extra)
+    headers = {**_static_headers(user), **extra}
+    if not headers:
+        return Anonymous()  # a client certificate, or nothing: the server will say
+
+    def reload() -> Mapping[str, str]:
+        anew = files.read(paths, context).user
+        return {**_static_headers(anew), **_impersonation(anew)}
+
+    return fixed(headers, reload, clock)
+
+
+def _static_headers(user: Mapping[str, Any]) -> dict[str, str]:
+    if user.get("token"):
+        return bearer(str(user["token"]))
+    if user.get("username"):
+        return basic(str(user["username"]), str(user.get("password") or ""))
+    return {}
+
+
+def _impersonation(user: Mapping[str, Any]) -> dict[str, str]:
+    """`as` and its kin. Acting as ourselves where the file says to act as somebody else would be a breach."""
+    headers: dict[str, str] = {}
+    if user.get("as"):
+        headers["Impersonate-User"] = str(user["as"])
+    if user.get("as-uid"):
+        headers["Impersonate-Uid"] = str(user["as-uid"])
+    groups = user.get("as-groups") or ()
+    if len(groups) > 1 or user.get("as-user-extra"):
+        raise ConfigError("impersonation of several groups or with extras is not supported")
+    if groups:
+        headers["Impersonate-Group"] = str(groups[0])
+    return headers
+
+
+def _from_auth_provider(
+    configuration: Configuration, extra: Mapping[str, str], clock: Clock | None
+) -> CachedCredentials:
+    """OIDC and GCP sections: the kubernetes package refreshes those tokens when asked for them."""
+
+    def read() -> Fresh:
+        value = str(configuration.auth_settings()["BearerToken"]["value"])
+        return Fresh({**bearer(value.partition(" ")[2]), **extra}, 60.0)
+
+    return CachedCredentials(read, name="auth-provider", clock=clock)
+
+
+def _in_cluster(
+    environ: Mapping[str, str], folder: str, paths: list[str], clock: Clock | None
+) -> ClusterConfig:
+    looked_for = f"there is no {', no '.join(paths)}"
+    if not environ.get("KUBERNETES_SERVICE_HOST"):
+        raise ConfigError(f"{looked_for}, and this is no pod: KUBERNETES_SERVICE_HOST is not set")
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException
+    from kubernetes.config.incluster_config import InClusterConfigLoader
+
+    token, authority = os.path.join(folder, "token"), os.path.join(folder, "ca.crt")
+    configuration = Configuration()
+    try:
+        loader: Any = InClusterConfigLoader  # the package is only partly typed
+        loader(token, authority, try_refresh_token=False, environ=environ).load_and_set(configuration)
+    except (ConfigException, OSError) as error:
+        raise ConfigError(
+            f"{looked_for}, and the service account in {folder} is not usable: {error}"
+        ) from None
+    configuration.api_key.clear()  # the loader does not strip the token; ours is read afresh below
+    # A pod talks to its own API server directly, whatever proxy the environment names for other traffic.
+    configuration.proxy = None
+    credentials = token_file(token, clock)
+    try:
+        credentials.headers()
+    except (OSError, ConfigError) as error:
+        raise ConfigError(f"{looked_for}, and {token} is not usable: {error}") from None
+    return ClusterConfig(
+        server=configuration.host,
+        source=f"service account in {folder}",
+        namespace=_read_namespace(folder),
+        configuration=configuration,
+        credentials=credentials,
+        in_cluster=True,
+    )
+
+
+def _read_namespace(folder: str) -> str | None:
+    try:
+        return Path(folder, "namespace").read_text("utf-8").strip() or None
+    except OSError:
+        return None  # not every token volume has it
+
+
+def user_agent(name: str = "kubeloop") -> str:
+    """`name/version (system/machine) python/version`, as client-go composes its own."""
+    system = f"{platform.system().lower()}/{platform.machine()}"
+    return f"{name}/{_version()} ({system}) python/{platform.python_version()}"
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("webapp-operator")
+    except metadata.PackageNotFoundError:
+        return "0"  # run from a source tree

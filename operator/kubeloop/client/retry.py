@@ -1,0 +1,60 @@
+"""Whether and when to try a request again: a decision without clock, thread or I/O."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from kubeloop.backoff import Backoff
+from kubeloop.client.errors import ApiError, CredentialsError, TransportError
+from kubeloop.client.transport import StaleConnection
+
+REJECTED = frozenset({429})
+"""The server said no before doing anything: any request may be repeated."""
+
+UNCERTAIN = frozenset({502, 503, 504})
+"""The request may or may not have been carried out: only what is repeatable may be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """At most `attempts` tries of one request.
+
+    Waits are exponential with jitter, or what the server's Retry-After says, but never more than
+    `longest_wait` seconds each: a worker has other keys to see to, and its queue has a backoff of its own.
+    """
+
+    attempts: int = 4
+    backoff: Backoff = field(default=Backoff(base=0.1, cap=5.0))
+    longest_wait: float = 10.0
+
+    def delay(
+        self, attempt: int, error: ApiError | TransportError, *, repeatable: bool, rng: random.Random
+    ) -> float | None:
+        """Seconds to wait after the `attempt`-th try (from 1) failed with `error`; None to give up."""
+        if attempt >= self.attempts or not self._may_repeat(error, repeatable):
+            return None
+        if attempt == 1 and isinstance(error.__cause__, StaleConnection):
+            return 0.0  # says nothing about the server, which just tidied up idle connections
+        wait = self.backoff.delay(attempt, rng)
+        if isinstance(error, ApiError) and error.retry_after is not None:
+            # Jitter only ever adds: coming back earlier than asked would be refused again.
+            wait = max(wait, error.retry_after * (1 + 0.1 * rng.random()))
+        return min(wait, self.longest_wait)
+
+    @staticmethod
+    def _may_repeat(error: ApiError | TransportError, repeatable: bool) -> bool:
+        if isinstance(error, CredentialsError):
+            return False  # the credential source has its own pace
+        if isinstance(error, TransportError):
+            return repeatable or not error.sent
+        if error.code in REJECTED:
+            return True
+        # A 500 is only worth it when the server says so: the same request meets the same bug.
+        return repeatable and (
+            error.code in UNCERTAIN or (error.code >= 500 and error.retry_after is not None)
+        )
+
+
+NO_RETRY = RetryPolicy(attempts=1)
+"""For callers with a schedule of their own: reflectors, leader election."""

@@ -1,0 +1,83 @@
+"""From a WebApp to its Deployment, Service and status; and what is left to do when it goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kubeloop.controller import RESYNC, Context, Controller, GoingAway, NotOurs, Result, TerminalError
+from kubeloop.model import Deployment, Service
+from webapp_operator.lifecycle import Failed, Failure, Lifecycle, Pending, observe, to_status
+from webapp_operator.resources import MANAGER, build_deployment, build_service
+from webapp_operator.types import WebApp, WebAppStatus
+from webapp_operator.validation import validate_spec
+
+FINALIZER = "webapp.example.com/cleanup"
+
+
+class InvalidSpec(TerminalError):
+    """The spec cannot work; only its author can help."""
+
+
+def reconcile(app: WebApp, ctx: Context[WebApp]) -> Result:
+    """Apply branch: make Deployment and Service as the spec says, then say how they are doing."""
+    if problems := validate_spec(app):
+        raise InvalidSpec("; ".join(problems))
+    deployment = ctx.apply(build_deployment(app))  # no request unless it drifted
+    service = build_service(app)
+    if service is None:
+        ctx.delete(Service, app.name)
+    else:
+        ctx.apply(service)
+    ctx.set_status(_status(app, observe(app, deployment), deployment))  # no request unless it changed
+    return Result(requeue_after=RESYNC)
+
+
+def cleanup(app: WebApp, ctx: Context[WebApp]) -> None:
+    """Cleanup branch. Deployment and Service go with their owner, by the garbage collector; a WebApp has
+    nothing outside the cluster that would have to be undone here."""
+    ctx.log.info("cleanup of %s", app.kind)
+
+
+def explain(app: WebApp, error: Exception) -> WebAppStatus:
+    """What a failed reconcile looks like in the status."""
+    state: Lifecycle
+    match error:
+        case InvalidSpec():
+            state = Failed(Failure.INVALID_SPEC, str(error))
+        case NotOurs():
+            state = Failed(Failure.CONFLICT, str(error))
+        case GoingAway():
+            state = Pending(str(error))
+        case _:
+            state = Failed(Failure.APPLY_FAILED, str(error) or type(error).__name__)
+    return _status(app, state, None)
+
+
+def _status(app: WebApp, state: Lifecycle, deployment: Deployment | None) -> WebAppStatus:
+    return to_status(state, app, deployment, datetime.now(UTC))
+
+
+def unreadable(message: str) -> dict[str, object]:
+    """The status of a WebApp that does not even decode as one."""
+    why = {"status": "False", "reason": Failure.INVALID_SPEC.value, "message": message}
+    degraded = {**why, "type": "Degraded", "status": "True"}
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    conditions = [{**each, "lastTransitionTime": now} for each in ({**why, "type": "Ready"}, degraded)]
+    return {"phase": "Failed", "ready": False, "conditions": conditions}
+
+
+def webapp_controller() -> Controller[WebApp]:
+    """The controller: WebApps, and the Deployments and Services that they own."""
+    return (
+        Controller(
+            WebApp,
+            reconcile,
+            cleanup=cleanup,
+            finalizer=FINALIZER,
+            field_manager=MANAGER,
+            on_error=explain,
+            on_undecodable=unreadable,
+        )
+        .owns(Deployment)
+        .owns(Service)
+    )

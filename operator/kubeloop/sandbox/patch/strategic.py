@@ -25,7 +25,9 @@ _GONE: Any = object()
 def strategic_merge_patch(doc: dict[str, Any], patch: Any, schema: KindSchema) -> dict[str, Any]:
     """`doc` with `patch` merged in as `schema` says. Raises ApiFailure 400, 422 or (as the server) 500."""
     if not isinstance(patch, dict):
-        raise bad_request(f"json: cannot unmarshal {json_kind(patch)} into Go value of type map[string]interface {{}}")
+        raise bad_request(
+            f"json: cannot unmarshal {json_kind(patch)} into Go value of type map[string]interface {{}}"
+        )
     return _merge_map(doc, patch, schema.root)
 
 
@@ -150,7 +152,23 @@ def _merge_ordered(key: str, result: dict[str, Any], pending: dict[str, Any], no
     ours = [item for item in merged if _key_of(item, merge_key) in listed]
     theirs = [item for item in merged if _key_of(item, merge_key) not in listed]
     server = [] if old is _GONE else [_key_of(item, merge_key) for item in old]
+    if merge_key and isinstance(new, list):
+        server = _server_order(server, new, merge_key)
     result[name] = _normalised(ours, theirs, listed, server, merge_key)
+
+
+def _server_order(server: list[Any], new: list[Any], merge_key: str) -> list[Any]:
+    """The live order after deletions, as the server sees it.
+
+    It deletes from and appends to the very array it later reads the order from: deleted places are closed
+    up and the freed tail is filled with what the patch adds. The outcome is visible in the list's order.
+    """
+    if any(item.get(_PATCH) == "replace" for item in new):
+        return server
+    gone = [item.get(merge_key) for item in new if item.get(_PATCH) == "delete"]
+    left = [key for key in server if key not in gone]
+    added = [item.get(merge_key) for item in new if _PATCH not in item and item.get(merge_key) not in left]
+    return (left + added)[: len(server)] + server[len(left) + len(added) :]
 
 
 def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:

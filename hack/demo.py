@@ -122,11 +122,8 @@ class Watcher:
             while not seen():
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    app, deployment = self.app(), self.deployment()
-                    raise StepFailed(
-                        f"not seen within {STEP_TIMEOUT:.0f} s; last seen: WebApp status "
-                        f"{app.status if app else None}, Deployment {deployment.to_wire() if deployment else None}"
-                    )
+                    last = [obj.to_wire() if obj else None for obj in (self.app(), self.deployment())]
+                    raise StepFailed(f"not seen within {STEP_TIMEOUT:.0f} s; last seen: {last}")
                 self._changed.wait(left)
 
     def stop(self) -> None:

@@ -3,21 +3,8 @@
 import argparse
 import sys
 
-from kubeloop import (
-    Added,
-    ConfigError,
-    CustomResource,
-    Deleted,
-    Field,
-    Items,
-    Model,
-    StopEvent,
-    connect,
-    custom_resource,
-    events,
-    load_config,
-    stop_on_signals,
-)
+import kubeloop
+from kubeloop import Added, CustomResource, Deleted, Field, Items, Model, custom_resource, events
 
 
 class BookSpec(Model):
@@ -40,13 +27,13 @@ def main() -> int:
     if args.command == "crd":
         print(Book.crd_yaml(), end="")
         return 0
-    stop = StopEvent()
+    stop = kubeloop.StopEvent()
     try:
-        client = connect(load_config())
-    except ConfigError as error:
+        client = kubeloop.connect(kubeloop.load_config())
+    except kubeloop.ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    with stop_on_signals(stop):
+    with kubeloop.stop_on_signals(stop):
         for event in events(client, Book, args.namespace, stop=stop):
             match event:
                 case Added(book):

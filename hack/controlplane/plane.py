@@ -51,6 +51,7 @@ class ControlPlane:
             raise ControlPlaneError("the fake kubelet ends with its process: detached takes pods='kwok'")
         self.folder = folder.absolute()
         self.server = ""
+        self.etcd = ""
         self._pods = pods
         self._detached = detached
         self._processes: list[Process] = []
@@ -150,6 +151,7 @@ class ControlPlane:
             "--unsafe-no-fsync",  # a test's data need not survive a power cut
         )
         wait_ready(process, HttpClient(client), "/health", lambda body: b'"true"' in body)
+        self.etcd = client
         return client
 
     def _start_apiserver(self, etcd: str, port: int) -> None:

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
+from kubeloop.sandbox.schema import KindSchema
 from kubeloop.sandbox.status import Cause
 
 Object = dict[str, Any]
@@ -19,22 +20,6 @@ Object = dict[str, Any]
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 SUBRESOURCE_VERBS = ("get", "patch", "update")
-
-
-class Schema(Protocol):
-    """What is known of one kind's fields. Pure: inputs are never changed, results may share their parts."""
-
-    def default(self, obj: Object) -> Object:
-        """`obj` with the schema's defaults filled in."""
-        ...
-
-    def prune(self, obj: Object) -> tuple[Object, list[str]]:
-        """`obj` without unknown fields, and their paths (``spec.foo``) in the server's order."""
-        ...
-
-    def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
-        """What is wrong with `obj`; `old` is the object it replaces (ratcheting, transition rules)."""
-        ...
 
 
 class Strategy:
@@ -156,7 +141,7 @@ class ResourceInfo:
     version: str
     kind: str
     plural: str
-    schema: Schema
+    schema: KindSchema
     strategy: Strategy
     singular: str = ""
     list_kind: str = ""

@@ -29,7 +29,7 @@ class Cause:
         return {key: value for key, value in wire.items() if value}
 
 
-class ApiFailure(Exception):  # noqa: N818 - it is an answer, not an error of this program
+class ApiFailure(Exception):
     """A request that ends with a `Status` of kind Failure.
 
     `resource` names what was asked for in messages: ``webapps.example.com`` or ``pods``.
@@ -50,13 +50,15 @@ class ApiFailure(Exception):  # noqa: N818 - it is an answer, not an error of th
         self.message = message
         self.details = dict(details) if details is not None else None
         self.headers = dict(headers or {})
+        self.list_meta: dict[str, Any] = {}
+        """The Status' `metadata`: an expired list says there how it can go on."""
 
     def to_status(self) -> dict[str, Any]:
         """The wire form (``kind: Status``)."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.list_meta,
             "status": "Failure",
             "message": self.message,
         }
@@ -196,7 +198,7 @@ def too_large_resource_version(asked: int, current: int) -> ApiFailure:
     return ApiFailure(
         504,
         "Timeout",
-        f"Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
         details={
             "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
             "retryAfterSeconds": 1,

@@ -1,0 +1,117 @@
+"""create: from POST, from an apply to what is not there, and from the few PUTs that may create."""
+
+from __future__ import annotations
+
+from kubeloop.sandbox.apply import track_update
+from kubeloop.sandbox.pipeline import metadata as meta
+from kubeloop.sandbox.pipeline.admission import admit_create
+from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version
+from kubeloop.sandbox.pipeline.options import WriteOptions
+from kubeloop.sandbox.pipeline.saving import Result
+from kubeloop.sandbox.registry import Object
+from kubeloop.sandbox.status import (
+    ApiFailure,
+    already_exists,
+    bad_request,
+    generate_name_conflict,
+    invalid,
+)
+from kubeloop.sandbox.store import Exists
+
+NAME_TRIES = 8
+"""How many generated names are tried (registry: maxNameGenerationCreateAttempts)."""
+MAX_GENERATED_PREFIX = 58
+"""A generateName is cut to this length before the five random letters are added."""
+
+
+def place(call: Call, obj: Object) -> Object:
+    """Fill in the request's namespace, or refuse another one. Raises a 400 failure."""
+    metadata = obj["metadata"]
+    asked = call.target.namespace if call.info.namespaced else ""
+    found = metadata.get("namespace", "")
+    if found == asked or (not call.info.namespaced and not found):
+        return obj
+    if found and call.info.namespaced:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if not asked:
+        return obj  # left to validation: a cluster-wide object has no namespace
+    return {**obj, "metadata": {**metadata, "namespace": asked}}
+
+
+def create(
+    backend: Backend, call: Call, options: WriteOptions, obj: Object, *, tracked: bool = False
+) -> Result:
+    """Store a new object, decoded and defaulted. `tracked` as in `saving.update`.
+
+    Raises 400, 403, 404, 409 and 422 failures, and the real server's 500 for a resourceVersion.
+    """
+    info = call.info
+    obj = place(call, obj)
+    wanted = obj["metadata"].get("name", "")
+    admit_create(backend, call, wanted)
+    for attempt in range(NAME_TRIES):
+        new = _before_create(backend, call, obj, tracked=tracked)
+        metadata = new["metadata"]
+        name = metadata["name"]
+        if metadata.get("resourceVersion", "") not in ("", "0"):
+            raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
+        namespace = call.target.namespace if info.namespaced else ""
+        if options.dry_run:
+            if backend.store.get(info.key, namespace, name) is not None:
+                raise already_exists(info.group, info.plural, name)
+            return Result(new, None, created=True)
+        stored = {**new, "apiVersion": info.storage_api_version}
+        try:
+            record = backend.store.create(info.key, namespace, name, stored)
+        except Exists:
+            if wanted:
+                raise already_exists(info.group, info.plural, name) from None
+            if attempt == NAME_TRIES - 1:
+                raise generate_name_conflict(info.group, info.plural, name) from None
+            continue
+        call.wrote = True
+        return Result(in_version(record, info), record, created=True)
+    raise AssertionError("unreachable")
+
+
+def _before_create(backend: Backend, call: Call, obj: Object, *, tracked: bool) -> Object:
+    """rest.BeforeCreate: system fields, generated name, managers, validation."""
+    info, strategy = call.info, call.info.strategy
+    entries = obj["metadata"].get("managedFields")
+    new = strategy.prepare_create(obj, backend.clock.now())
+    metadata = {
+        key: value
+        for key, value in new["metadata"].items()
+        if key not in ("deletionTimestamp", "deletionGracePeriodSeconds")
+    }
+    metadata["uid"] = backend.new_uid()
+    metadata["creationTimestamp"] = backend.now()
+    if strategy.has_generation():
+        metadata["generation"] = 1
+    prefix = metadata.get("generateName")
+    if prefix and not metadata.get("name"):
+        metadata["name"] = prefix[:MAX_GENERATED_PREFIX] + backend.suffix()
+    new = {**new, "metadata": metadata}
+    if tracked:
+        metadata["managedFields"] = entries or []
+    else:
+        new = track_update(
+            None,
+            new,
+            manager=call.manager,
+            schema=info.schema,
+            api_version=info.api_version,
+            now=backend.now(),
+            subresource="",
+            reset=strategy.reset_fields(""),
+        )
+    causes = meta.validate_create(new["metadata"], strategy.name_rule, namespaced=info.namespaced)
+    causes += info.schema.validate(new)
+    causes += strategy.validate_create(new)
+    if causes:
+        raise invalid(info.kind, info.group, metadata.get("name", ""), causes)
+    for text in (*meta.finalizer_warnings(new, None), *strategy.warnings(new, None)):
+        call.warn(text)
+    return new

@@ -1,0 +1,82 @@
+"""From a body to an object: kind and version checked, unknown fields dropped, defaults set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubeloop.sandbox.pipeline import metadata as meta
+from kubeloop.sandbox.pipeline.backend import Call
+from kubeloop.sandbox.pipeline.body import parse_object
+from kubeloop.sandbox.pipeline.options import WriteOptions
+from kubeloop.sandbox.registry import Object, ResourceInfo
+from kubeloop.sandbox.status import ApiFailure, Cause, bad_request, invalid
+
+
+def decode_body(call: Call, kind: str, options: WriteOptions) -> Object:
+    """The object in a request's body. Raises 400, 415 and 422 failures."""
+    info = call.info
+    value, repeated = parse_object(call.request.body, kind, info.kind, custom=info.custom)
+    if not info.custom:
+        # Built-in kinds are decoded into what the path names; only saying something else is wrong.
+        value.setdefault("kind", info.kind)
+        value.setdefault("apiVersion", info.api_version)
+    if value.get("apiVersion", "") != info.api_version:
+        raise bad_request(
+            f"the API version in the data ({value.get('apiVersion', '')}) does not match the expected API "
+            f"version ({info.api_version})"
+        )
+    check_kind(value, info)
+    try:
+        return decode_object(call, value, options, repeated)
+    except meta.MetadataShapeError as error:
+        raise cannot_be_handled(info, str(error)) from None
+
+
+def check_kind(value: Object, info: ResourceInfo) -> None:
+    """Refuse an object of another kind. Raises 400 and 422 failures."""
+    kind = value.get("kind")
+    if kind == info.kind:
+        return
+    if info.custom:
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{kind}": must be {info.kind}', "kind")
+        name = (value.get("metadata") or {}).get("name", "")
+        raise invalid(str(kind), info.group, name, [cause])
+    raise bad_request(
+        f'{kind} in version "{info.version}" cannot be handled as a {info.kind}: no kind "{kind}" is '
+        f'registered for version "{info.api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    )
+
+
+def cannot_be_handled(info: ResourceInfo, why: str) -> ApiFailure:
+    """400: the body is an object of the right kind, but not of its shape."""
+    return bad_request(f'{info.kind} in version "{info.version}" cannot be handled as a {info.kind}: {why}')
+
+
+def decode_object(call: Call, value: dict[str, Any], options: WriteOptions, repeated: list[str]) -> Object:
+    """`value` normalised, pruned and defaulted; complaints become warnings or, if Strict, a failure.
+
+    Raises `MetadataShapeError` and a 400 failure.
+    """
+    info = call.info
+    metadata, unknown_metadata = meta.normalise(value.get("metadata"))
+    # The order of the first two keys is what encoders rely on.
+    obj: Object = {"apiVersion": info.api_version, "kind": info.kind, "metadata": metadata}
+    for key, child in value.items():
+        if key not in obj:
+            obj[key] = child
+    obj, unknown = info.schema.prune(obj)
+    report(call, options, repeated, [*unknown_metadata, *unknown])
+    obj = info.schema.default(obj)
+    return info.strategy.defaults(obj)
+
+
+def report(call: Call, options: WriteOptions, repeated: list[str], unknown: list[str]) -> None:
+    """Tell the client of fields that were dropped, as its ``fieldValidation`` wants it told."""
+    if options.validation == "Ignore" or not (repeated or unknown):
+        return
+    complaints = [*repeated, *(f'unknown field "{path}"' for path in unknown)]
+    if options.validation == "Strict":
+        listed = ", ".join(complaints)
+        raise cannot_be_handled(call.info, f"strict decoding error: {listed}")
+    for complaint in complaints:
+        call.warn(complaint)

@@ -1,0 +1,207 @@
+"""Answers: what the client accepts, and how objects, lists, tables and failures are written."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import yaml
+from kubeloop.sandbox.tables import to_table
+
+from kubeloop.sandbox.pipeline.backend import Backend, in_version
+from kubeloop.sandbox.pipeline.body import ACCEPTED, JSON, YAML
+from kubeloop.sandbox.pipeline.request import Response
+from kubeloop.sandbox.registry import Object, ResourceInfo
+from kubeloop.sandbox.status import ApiFailure, bad_request, not_acceptable
+from kubeloop.sandbox.store import Record, to_json
+
+Form = Literal["object", "table", "metadata"]
+
+GZIP_MIN = 128 * 1024
+"""Answers above this many bytes are compressed when the client asks for it (the apiserver's threshold)."""
+META_VERSION = "meta.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How to write an answer."""
+
+    form: Form = "object"
+    media_type: str = JSON
+
+
+PLAIN = Encoding()
+
+
+@lru_cache(maxsize=256)
+def negotiate(accept: str, *, table: bool = True) -> Encoding:
+    """The first thing in an ``Accept`` header that can be written. Raises a 406 failure.
+
+    Protobuf and CBOR are passed over: clients that prefer them list JSON as well.
+    """
+    if not accept:
+        return PLAIN
+    candidates: list[tuple[float, Encoding]] = []
+    for part in accept.split(","):
+        kind, *parameters = [piece.strip() for piece in part.split(";")]
+        options = dict(p.partition("=")[::2] for p in parameters)
+        if kind in ("*/*", "application/*"):
+            kind = JSON
+        if kind not in (JSON, YAML):
+            continue
+        form = _form(options, table=table)
+        if form is None:
+            continue
+        try:
+            quality = float(options.get("q", "1"))
+        except ValueError:
+            quality = 1.0
+        candidates.append((-quality, Encoding(form, kind)))
+    if not candidates:
+        raise not_acceptable(f"only the following media types are accepted: {ACCEPTED}")
+    return min(candidates, key=lambda candidate: candidate[0])[1]
+
+
+def _form(options: Mapping[str, str], *, table: bool) -> Form | None:
+    kind = options.get("as")
+    if not kind:
+        return "object"
+    if options.get("g") != "meta.k8s.io" or options.get("v") not in ("v1", "v1beta1"):
+        return None
+    if kind == "Table":
+        return "table" if table else None
+    return "metadata" if kind in ("PartialObjectMetadata", "PartialObjectMetadataList") else None
+
+
+def encode_value(value: Any, media_type: str) -> bytes:
+    """A plain value as JSON (with a line feed, as Go's encoder ends) or YAML."""
+    if media_type == YAML:
+        text = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=10**6)
+        return text.encode()
+    return to_json(value) + b"\n"
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    def ignore_aliases(self, data: Any) -> bool:
+        del data
+        return True  # shared parts of objects are written out
+
+
+def failure_response(failure: ApiFailure) -> Response:
+    """A failure as its Status."""
+    headers = {"content-type": JSON, **{k.lower(): v for k, v in failure.headers.items()}}
+    return Response(failure.code, headers, encode_value(failure.to_status(), JSON))
+
+
+def metadata_only(obj: Object) -> Object:
+    """A PartialObjectMetadata of `obj`."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": META_VERSION, "metadata": obj["metadata"]}
+
+
+def table_options(query: Mapping[str, str]) -> Literal["Metadata", "None", "Object"]:
+    """The ``includeObject`` of a table request. Raises a 400 failure."""
+    include = query.get("includeObject") or "Metadata"
+    if include == "None":
+        return "None"
+    if include == "Object":
+        return "Object"
+    if include == "Metadata":
+        return "Metadata"
+    raise bad_request(f'unrecognized includeObject value: "{include}"')
+
+
+class Encoder:
+    """Writes the objects of one resource in the form a request asked for."""
+
+    def __init__(
+        self, backend: Backend, info: ResourceInfo, encoding: Encoding, query: Mapping[str, str]
+    ) -> None:
+        self._backend = backend
+        self._info = info
+        self._encoding = encoding
+        self._include = table_options(query) if encoding.form == "table" else "Metadata"
+        # Items of typed lists carry no apiVersion and kind; stored objects begin with exactly these.
+        prefix = f'{{"apiVersion":"{info.api_version}","kind":"{info.kind}",'
+        self._prefix = b"" if info.custom else prefix.encode()
+
+    @property
+    def content_type(self) -> str:
+        return self._encoding.media_type
+
+    def object(self, obj: Object) -> bytes:
+        """One object that is no stored state as such (an answer to a dry run, say)."""
+        form = self._encoding.form
+        if form == "object":
+            return encode_value(obj, self._encoding.media_type)
+        if form == "metadata":
+            return encode_value(metadata_only(obj), self._encoding.media_type)
+        meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        return encode_value(self._table([obj], meta), self._encoding.media_type)
+
+    def record(self, record: Record) -> bytes:
+        """One stored object; plain JSON is only made once per state."""
+        info = self._info
+        if self._encoding is PLAIN and record.obj["apiVersion"] == info.api_version:
+            return record.json
+        return self.object(in_version(record, info))
+
+    def records(self, records: Sequence[Record], meta: dict[str, Any]) -> bytes:
+        """A list of stored objects."""
+        info, encoding = self._info, self._encoding
+        if encoding.form == "table":
+            objects = [in_version(record, info) for record in records]
+            return encode_value(self._table(objects, meta), encoding.media_type)
+        if encoding.form == "metadata":
+            items = [metadata_only(record.obj) for record in records]
+            kind = {"kind": "PartialObjectMetadataList", "apiVersion": META_VERSION}
+            return encode_value({**kind, "metadata": meta, "items": items}, encoding.media_type)
+        head = {"kind": info.list_name, "apiVersion": info.api_version, "metadata": meta}
+        if encoding.media_type == YAML:
+            objects = [in_version(record, info) for record in records]
+            return encode_value({**head, "items": objects}, YAML)
+        items_json = b",".join(self._item(record) for record in records)
+        return b'%s,"items":[%s]}\n' % (to_json(head)[:-1], items_json)
+
+    def _item(self, record: Record) -> bytes:
+        if record.obj["apiVersion"] != self._info.api_version:
+            data = to_json(in_version(record, self._info))
+        else:
+            data = record.json
+        prefix = self._prefix
+        return b"{" + data[len(prefix) :] if prefix and data.startswith(prefix) else data
+
+    def _table(self, objects: list[Object], meta: dict[str, Any]) -> Object:
+        return to_table(
+            self._info,
+            objects,
+            list_meta=meta,
+            include_object=self._include,
+            now=self._backend.clock.now(),
+        )
+
+
+def respond(
+    status: int,
+    body: bytes,
+    content_type: str,
+    request_headers: Mapping[str, str],
+    warnings: Sequence[str] = (),
+) -> Response:
+    """A finished answer, compressed when that was asked for and pays."""
+    headers = {"content-type": content_type, "cache-control": "no-cache, private"}
+    if warnings:
+        headers["warning"] = ", ".join(warning_header(text) for text in warnings)
+    if len(body) > GZIP_MIN and "gzip" in request_headers.get("accept-encoding", ""):
+        body = gzip.compress(body, 1)
+        headers["content-encoding"] = "gzip"
+        headers["vary"] = "Accept-Encoding"
+    return Response(status, headers, body)
+
+
+def warning_header(text: str) -> str:
+    """One entry of a ``Warning`` header: code 299, no agent."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'

@@ -2,6 +2,10 @@
 
 The rules are those that a Deployment or Service would break on the server, so that a user reads in the
 WebApp's conditions what to change, instead of the operator failing for ever.
+
+Long names are no problem for Deployments: seen on Kubernetes 1.36, one of 253 characters gets its ReplicaSet
+(the Deployment controller cuts the name to make room for the hash) and its pods (cut to 63). Services are
+stricter. Whether their names may start with a digit depends on the version, and is left to the server.
 """
 
 from __future__ import annotations
@@ -12,10 +16,6 @@ from decimal import Decimal
 
 from kubeloop.model import Quantity
 from webapp_operator.types import Resources, WebApp, WebAppSpec
-
-MAX_NAME = 242
-"""Longest WebApp name that can run: its ReplicaSets are called `<name>-<hash of up to 10 characters>`, and no
-object name may exceed 253. The server accepts a longer Deployment, and no pod ever comes of it."""
 
 _SERVICE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -28,11 +28,6 @@ def validate_spec(app: WebApp) -> list[str]:
 
 
 def _names(app: WebApp) -> Iterator[str]:
-    if len(app.name) > MAX_NAME:
-        yield (
-            f"metadata.name: {len(app.name)} characters are too many for the ReplicaSets of its Deployment;"
-            f" at most {MAX_NAME} work"
-        )
     if app.spec.port is not None and not _SERVICE_NAME.fullmatch(app.name):
         yield (
             "spec.port: a Service has the WebApp's name, and that of this one is no legal name for a Service:"

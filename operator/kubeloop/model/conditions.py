@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
+from pydantic import WithJsonSchema
+
 from kubeloop.model.base import Field, Model
 from kubeloop.model.frozen import Items
 from kubeloop.model.markers import ListMap
@@ -15,6 +17,10 @@ ConditionStatus = Literal["True", "False", "Unknown"]
 
 MAX_MESSAGE = 32768
 """Longest condition message, in characters: metav1.Condition's own bound."""
+
+
+# The CRD bounds it; here `set_condition` cuts it, so that a long error text is no error of its own.
+Message = Annotated[str, WithJsonSchema({"type": "string", "maxLength": MAX_MESSAGE})]
 
 
 class Condition(Model):
@@ -27,7 +33,7 @@ class Condition(Model):
         max_length=1024,
         description="Why, as one CamelCase word for programs.",
     )
-    message: str = Field(default="", max_length=MAX_MESSAGE, description="Why, for people.")
+    message: Message = Field(default="", description="Why, for people.")
     observed_generation: Int64 | None = Field(
         default=None, ge=0, description="The metadata.generation that this condition was derived from."
     )
@@ -62,7 +68,8 @@ def set_condition(existing: tuple[Condition, ...], new: Condition, now: datetime
     """`existing` with `new` in the place of the condition of its type, or appended.
 
     lastTransitionTime is kept while the status stays the same, else it becomes `now` (whatever `new` says).
-    When nothing but the time could differ, the very same tuple comes back: an equal status means no write.
+    When nothing but the time could differ, the very same tuple comes back: an equal status means no write. A
+    message longer than MAX_MESSAGE is cut.
     """
     old = find_condition(existing, new.type)
     kept = old.last_transition_time if old is not None and old.status == new.status else None

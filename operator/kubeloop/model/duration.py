@@ -24,7 +24,7 @@ def parse_duration(text: str) -> timedelta:
 
     Raises ValueError for text that is no duration and for one that no timedelta can hold.
     """
-    if not _WHOLE.match(text):
+    if not _WHOLE.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration: write for example 300ms, 1h30m or 10s")
     total = sum((Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Decimal(0))
     micros = int(total.to_integral_value(ROUND_HALF_EVEN))

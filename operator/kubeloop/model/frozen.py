@@ -127,7 +127,7 @@ class RawJson(bytes):
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
         def encode(value: Any) -> RawJson:
-            return cls(to_json(value))
+            return cls(to_json(value)) if value else cls(b"{}")
 
         decoded = core_schema.no_info_after_validator_function(
             encode, core_schema.nullable_schema(core_schema.dict_schema(core_schema.str_schema()))

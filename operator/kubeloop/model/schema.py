@@ -115,7 +115,11 @@ class _Rewriter:
             node["enum"] = [value for value in node["enum"] if value is not None]
             node["nullable"] = True
         if "enum" in node and "type" not in node:
-            self._problem(path, "the values of a literal or enum must all be strings or all be numbers")
+            kinds = {type(value) for value in node["enum"]}
+            if kinds in ({str}, {int}):
+                node["type"] = "string" if kinds == {str} else "integer"
+            else:
+                self._problem(path, "the values of a literal or enum must all be strings or all be numbers")
         for key in ("Minimum", "Maximum"):
             if isinstance(node.get("exclusive" + key), int | float) and not isinstance(
                 node["exclusive" + key], bool

@@ -7,8 +7,8 @@ check=${1:-}
 [[ -z $check || $check == --check ]] || die "usage: hack/crds.sh [--check]"
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
-webapp-operator crd >"$fresh/webapps.example.com.yaml"
-book-controller crd >"$fresh/books.example.com.yaml"
+webapp-operator crd >"$fresh/webapps.yaml"
+book-controller crd >"$fresh/books.yaml"
 for file in "$fresh"/*.yaml; do
     kept=config/crd/$(basename "$file")
     if [[ -z $check ]]; then

@@ -8,10 +8,13 @@ compile() { # OUTPUT ARGUMENT...
     local output=$1
     shift
     say "Locking $output"
-    uv pip compile setup.cfg --quiet --universal --python-version 3.11 --generate-hashes \
+    uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-header --output-file "$output" "$@"
 }
 
-compile hack/requirements/runtime.txt "$@"
+compile hack/requirements/runtime.txt setup.cfg "$@"
 # The same versions of what the operator runs on, plus the tools.
-compile hack/requirements/dev.txt --extra sandbox --extra dev --constraint hack/requirements/runtime.txt "$@"
+compile hack/requirements/dev.txt setup.cfg --extra sandbox --extra dev \
+    --constraint hack/requirements/runtime.txt "$@"
+# What turns the sources into a wheel without an isolated build, which would not be hash-checked.
+compile hack/requirements/build.txt --constraint hack/requirements/dev.txt - "$@" <<<"setuptools"

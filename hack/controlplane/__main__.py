@@ -46,6 +46,7 @@ def run(kwok: bool) -> None:
     folder = Path(tempfile.mkdtemp(prefix="controlplane-"))
     started = time.monotonic()
     # Until it runs, Ctrl-C raises KeyboardInterrupt and SIGTERM SystemExit: both stop what was started.
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     with ControlPlane(folder, pods="kwok" if kwok else "fake") as plane:

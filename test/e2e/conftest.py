@@ -1,0 +1,302 @@
+"""The `cluster` of the end-to-end tests: first the sandbox over HTTPS, then (`-m e2e`) a real control plane.
+
+Both flavours give the operator a user with exactly the rights of `config/rbac/operator_role.yaml`, tell which
+requests it made, and have controllers that make Deployments available and collect garbage.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+POLL = 0.05
+WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+OPERATOR_ROLE = ROOT / "config" / "rbac" / "operator_role.yaml"
+CRDS = ROOT / "config" / "crd"
+
+Write = tuple[str, str, str, str, str, int]
+"""verb, resource, namespace, name, subresource, status code (as an audit log calls them)."""
+
+
+def kubectl_program() -> str:
+    """kubectl from PATH, else the one that came with the development packages."""
+    found = shutil.which("kubectl") or shutil.which("kubectl", path=str(Path(sys.executable).parent))
+    assert found, "no kubectl on PATH nor beside the Python that runs the tests"
+    return found
+
+
+def operator_rules() -> list[dict[str, Any]]:
+    """The rules of the operator's ClusterRole, as it is shipped."""
+    documents = yaml.safe_load_all(OPERATOR_ROLE.read_text())
+    return [rule for each in documents if each["kind"] == "ClusterRole" for rule in each["rules"]]
+
+
+class Cluster(ABC):
+    """An API server with the CRDs installed.  `namespace` is new for each test."""
+
+    namespace = "default"
+    kubeconfig: Path
+    """The administrator's."""
+    operator_kubeconfig: Path
+    """The user `operator`: the rights of config/rbac, and nothing else."""
+    has_controllers: bool
+
+    def kubectl(
+        self, *args: str, check: bool = True, input: str | None = None, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as the administrator; with `check`, a failure fails the test with what it said."""
+        done = subprocess.run(
+            [kubectl_program(), f"--kubeconfig={self.kubeconfig}", *args],
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        if check and done.returncode:
+            pytest.fail(f"kubectl {' '.join(args)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def apply(self, manifest: dict[str, Any] | list[dict[str, Any]] | str) -> None:
+        """kubectl apply of one object, several, or YAML; into the test's namespace unless it names one."""
+        if not isinstance(manifest, str):
+            items = manifest if isinstance(manifest, list) else [manifest]
+            manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        # No validation: that would fetch the OpenAPI document each time, and the server validates anyway.
+        self.kubectl("apply", "-n", self.namespace, "--validate=false", "-f", "-", input=manifest)
+
+    def get(self, kind: str, name: str, ns: str | None) -> dict[str, Any] | None:
+        """One object, None when it is not there.  `ns` None: a cluster-wide kind."""
+        where = ["-n", ns] if ns else []
+        done = self.kubectl("get", kind, name, *where, "--ignore-not-found", "-o", "json")
+        found: dict[str, Any] | None = json.loads(done.stdout) if done.stdout.strip() else None
+        return found
+
+    def wait(self, predicate: Callable[[], object], timeout: float, what: str) -> None:
+        """Look until `predicate` holds; fails the test after `timeout` seconds."""
+        deadline, pause = time.monotonic() + timeout, threading.Event()
+        while not predicate():
+            if time.monotonic() > deadline:
+                pytest.fail(f"waited {timeout:.0f} s in vain for: {what}")
+            pause.wait(POLL)
+
+    def create_namespace(self) -> None:
+        self.namespace = f"test-{uuid.uuid4().hex[:8]}"
+        self.kubectl("create", "namespace", self.namespace)
+
+    def remove_namespace(self) -> None:
+        self.kubectl("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
+        self.namespace = "default"
+
+    @abstractmethod
+    def mark(self) -> int:
+        """A point in the server's log: everything that was answered before now lies before it."""
+
+    @abstractmethod
+    def writes(self, since: int = 0, user: str = "operator") -> list[Write]:
+        """The write requests that `user` made after `since`, in order; refused ones included."""
+
+
+class SandboxCluster(Cluster):
+    """The embedded API server, in this process, reached over HTTPS like any other."""
+
+    has_controllers = True
+
+    def __init__(self, folder: Path) -> None:
+        from kubeloop.sandbox import Sandbox, User
+
+        users = {"admin": ("system:masters",), "operator": ("webapp-operators",)}
+        tokens = {f"token-{name}": User(name, groups) for name, groups in users.items()}
+        self._rules = operator_rules()
+        self.sandbox = Sandbox(http=True, tls=True, tokens=tokens, authorizer=self._may)
+        self.sandbox.start()
+        self.kubeconfig = self.sandbox.kubeconfig(folder / "admin.kubeconfig", token="token-admin")
+        self.operator_kubeconfig = self.sandbox.kubeconfig(
+            folder / "operator.kubeconfig", token="token-operator"
+        )
+
+    def stop(self) -> None:
+        self.sandbox.stop()
+        self.sandbox.check()
+
+    def _may(self, asked: Any) -> bool:
+        """RBAC in short: administrators everything, the operator what its ClusterRole says."""
+        if asked.user.name != "operator" or not asked.resource:
+            return True
+        resource = f"{asked.resource}/{asked.subresource}".rstrip("/")
+        return any(
+            asked.group in rule["apiGroups"]
+            and resource in rule["resources"]
+            and asked.verb in rule["verbs"]
+            for rule in self._rules
+        )
+
+    def mark(self) -> int:
+        return self.sandbox.log.mark()
+
+    def writes(self, since: int = 0, user: str = "operator") -> list[Write]:
+        return [
+            (entry.verb, entry.resource, entry.namespace, entry.name, entry.subresource, entry.status)
+            for entry in self.sandbox.log.writes(since=since)
+            if entry.user == user
+        ]
+
+
+class RealCluster(Cluster):
+    """etcd, kube-apiserver and kube-controller-manager; a fake kubelet calls the pods ready."""
+
+    def __init__(self, folder: Path) -> None:
+        sys.path.insert(0, str(ROOT / "hack"))
+        from controlplane import ControlPlane
+
+        self._plane = ControlPlane(folder / "controlplane", pods="fake")
+        self._plane.start()
+        self._admin = self._plane.client()
+        self.has_controllers = self._plane.has_controllers
+        self.kubeconfig = self._plane.kubeconfig("admin")
+        self.operator_kubeconfig = self._plane.kubeconfig("operator")
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "webapp-operator"}
+        self.apply(OPERATOR_ROLE.read_text())
+        self.apply(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": "operator-under-test"},
+                "roleRef": role,
+                "subjects": [
+                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
+                ],
+            }
+        )
+
+    def stop(self) -> None:
+        self._plane.stop()
+
+    def mark(self) -> int:
+        """The audit log's size, once it holds all that was answered so far."""
+        self._flush_audit_log()
+        return self._plane.audit_log.stat().st_size
+
+    def writes(self, since: int = 0, user: str = "operator") -> list[Write]:
+        self._flush_audit_log()
+        with open(self._plane.audit_log, "rb") as log:
+            log.seek(since)
+            events = [json.loads(line) for line in log if line.endswith(b"\n")]
+        return [
+            _write(event) for event in events if event["user"]["username"] == user and event["verb"] in WRITE_VERBS
+        ]
+
+    def _flush_audit_log(self) -> None:
+        """Wait until a request made now has got into the log: then all that were answered before have."""
+        token = uuid.uuid4().hex
+        with suppress(urllib.error.HTTPError):
+            self._admin.request("GET", f"/version?flush={token}")
+        start = max(0, self._plane.audit_log.stat().st_size - 65536)
+
+        def arrived() -> bool:
+            with open(self._plane.audit_log, "rb") as log:
+                log.seek(start)
+                return token.encode() in log.read()
+
+        self.wait(arrived, 10, "the audit log to be written")
+
+
+def _write(event: dict[str, Any]) -> Write:
+    what = event.get("objectRef", {})
+    names = (what.get(key, "") for key in ("resource", "namespace", "name", "subresource"))
+    resource, namespace, name, subresource = names
+    code = event["responseStatus"]["code"]
+    return (event["verb"], resource, namespace, name, subresource, code)
+
+
+FLAVOURS: dict[str, type[SandboxCluster] | type[RealCluster]] = {
+    "sandbox": SandboxCluster,
+    "controlplane": RealCluster,
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test that uses `cluster` runs on each flavour."""
+    if "cluster" in metafunc.fixturenames:
+        flavours = [pytest.param("sandbox"), pytest.param("controlplane", marks=pytest.mark.e2e)]
+        metafunc.parametrize("flavour", flavours, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def flavour(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The server itself, one for all tests of its flavour."""
+    made = FLAVOURS[request.param](tmp_path_factory.mktemp(request.param))
+    try:
+        for crd in sorted(CRDS.glob("*s.yaml")):
+            made.apply(crd.read_text())
+        made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def cluster(flavour: Cluster) -> Iterator[Cluster]:
+    """The server with a fresh namespace, which goes away afterwards (without waiting for it)."""
+    flavour.create_namespace()
+    yield flavour
+    flavour.remove_namespace()
+
+
+class OperatorProcess:
+    """The operator as a user starts it: a process of its own, talking to the cluster over HTTP."""
+
+    def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
+        self.log = folder / "operator.log"
+        command = [
+            sys.executable,
+            "-m",
+            "webapp_operator.cli",
+            f"--kubeconfig={cluster.operator_kubeconfig}",
+            f"--namespace={cluster.namespace}",
+            "--log-format=json",
+            *flags,
+        ]
+        with open(self.log, "wb") as log:
+            self._child = subprocess.Popen(command, cwd=ROOT / "operator", stdin=subprocess.DEVNULL, stderr=log)
+
+    def stop(self) -> None:
+        """SIGTERM must be enough, within seconds, and the exit code 0."""
+        self._child.terminate()
+        try:
+            code = self._child.wait(10)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+            pytest.fail(f"the operator did not stop on SIGTERM:\n{self.tail()}")
+        if code:
+            pytest.fail(f"the operator ended with code {code}:\n{self.tail()}")
+
+    def tail(self, lines: int = 30) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+@pytest.fixture
+def operator(
+    cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[OperatorProcess]:
+    """The operator, running on the test's namespace; its log is part of a failing test's report."""
+    process = OperatorProcess(cluster, tmp_path)
+    yield process
+    process.stop()
+    request.node.add_report_section("teardown", "operator log", process.tail())

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubeloop.client.answers import Answer, ObjectList, Page, RequestInfo, decode_object, decode_page
+from kubeloop.client.cancel import Cancel
 from kubeloop.client.credentials import Anonymous, Credentials
 from kubeloop.client.errors import AlreadyExists, Expired, NotFound
 from kubeloop.client.patches import Apply, Patch, encode_json
 from kubeloop.client.proof import is_our_creation
 from kubeloop.client.requests import describe, target
 from kubeloop.client.retry import RetryPolicy
-from kubeloop.client.sender import Call, Sender
+from kubeloop.client.sender import CONNECT_TIMEOUT, Call, Sender
 from kubeloop.client.transport import Stream, Transport
 from kubeloop.client.watch import WatchStream
 from kubeloop.clock import Clock, StopEvent
@@ -21,9 +22,6 @@ from kubeloop.model import Resource
 
 REQUEST_TIMEOUT = 30.0
 """Seconds for one try of a request; the server itself gives up on non-watches after 60."""
-
-CONNECT_TIMEOUT = 10.0
-"""Seconds to open a watch's connection."""
 
 READ_TIMEOUT = 150.0
 """Seconds of silence after which a watch is taken for dead. The server sends a bookmark about every minute;
@@ -89,6 +87,7 @@ class Client:
         label_selector: str | None = None,
         field_selector: str | None = None,
         retry: RetryPolicy | None = None,
+        cancel: Cancel | None = None,
     ) -> Page:
         """One page of a list; without `resource_version` what is true now. Continue with its `continue_`."""
         query = {
@@ -101,7 +100,15 @@ class Client:
             "fieldSelector": field_selector,
         }
         what = describe(resource, None, namespace)
-        call = Call("list", what, "GET", target(resource.path(namespace), query), gzip=True, retry=retry)
+        call = Call(
+            "list",
+            what,
+            "GET",
+            target(resource.path(namespace), query),
+            gzip=True,
+            retry=retry,
+            cancel=cancel,
+        )
         return decode_page(self._sender.perform(call), what, resource)
 
     def list(

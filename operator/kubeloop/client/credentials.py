@@ -136,7 +136,7 @@ class CachedCredentials:
         if self._keep_last and self._fresh is not None:
             _log.warning(
                 "credentials could not be read anew, the last ones stay in use",
-                extra={"source": self._name, "error": str(error)},
+                extra={"fields": {"source": self._name, "error": str(error)}},
             )
             return self._fresh
         raise error

@@ -14,10 +14,16 @@ from contextlib import suppress
 
 from kubeloop.client.connections import Connection, ConnectionPool, Dialer
 from kubeloop.client.transport import Answered, StaleConnection
-from kubeloop.client.wire import END_OF_HEAD, MAX_HEAD, BadAnswer, BodyReader, Head, gunzip, request_bytes
-
-MAX_BODY = 1 << 30
-"""Bytes of one answer, also after decompression: a limit against a runaway server, never met in practice."""
+from kubeloop.client.wire import (
+    END_OF_HEAD,
+    MAX_BODY,
+    MAX_HEAD,
+    BadAnswer,
+    BodyReader,
+    Head,
+    gunzip,
+    request_bytes,
+)
 
 CONNECT_TIMEOUT = 10.0
 """Seconds for name resolution, TCP, proxy and TLS together (client-go: 30 to dial and 10 for TLS)."""

@@ -7,12 +7,17 @@ import time
 from collections.abc import Callable, Mapping
 
 from kubeloop.client.answers import RequestInfo
+from kubeloop.client.cancel import Cancel
 from kubeloop.client.credentials import Credentials
 from kubeloop.client.errors import ApiError, ConfigError, CredentialsError, TransportError, api_error
 from kubeloop.client.retry import UNCERTAIN, RetryPolicy
-from kubeloop.client.transport import ConnectFailed, Response, Transport
+from kubeloop.client.transport import Answered, ConnectFailed, Response, Transport
 from kubeloop.client.warnings import Warnings
+from kubeloop.client.wire import MAX_BODY, gunzip
 from kubeloop.clock import StopEvent
+
+CONNECT_TIMEOUT = 10.0
+"""Seconds to open the connection of a stream."""
 
 
 class Call:
@@ -20,6 +25,7 @@ class Call:
 
     __slots__ = (
         "body",
+        "cancel",
         "content_type",
         "gzip",
         "method",
@@ -43,6 +49,7 @@ class Call:
         repeatable: bool = True,
         gzip: bool = False,
         retry: RetryPolicy | None = None,
+        cancel: Cancel | None = None,
     ) -> None:
         self.verb = verb
         self.what = what
@@ -53,6 +60,7 @@ class Call:
         self.repeatable = repeatable
         self.gzip = gzip
         self.retry = retry
+        self.cancel = cancel
         self.uncertain = False  # some try may have been carried out although it looked like a failure
 
 
@@ -125,14 +133,38 @@ class Sender:
         began = time.perf_counter()
         code = 0
         try:
-            response = self.transport.request(
-                call.method, call.target, headers=headers, body=call.body, timeout=self._timeout
-            )
+            if call.cancel is None:
+                response = self.transport.request(
+                    call.method, call.target, headers=headers, body=call.body, timeout=self._timeout
+                )
+            else:
+                response = self._send_cancellable(call, call.cancel, headers)
             code = response.status
         finally:
             if self._observer is not None:
                 self._observer(RequestInfo(call.method, code, time.perf_counter() - began))
         return response
+
+    def _send_cancellable(self, call: Call, cancel: Cancel, headers: Mapping[str, str]) -> Response:
+        """A request read as a stream, since streams can be closed by another thread."""
+        stream = self.transport.stream(
+            call.method,
+            call.target,
+            headers=headers,
+            connect_timeout=min(self._timeout, CONNECT_TIMEOUT),
+            read_timeout=self._timeout,
+        )
+        cancel.attach(stream)
+        try:
+            status, answered = stream.status, stream.headers
+            body = b"".join(stream.chunks())
+        finally:
+            stream.close()
+        if cancel.cancelled:
+            raise ConnectionAbortedError("the request was cancelled")  # what came may be half an answer
+        if answered.get("content-encoding") == "gzip":
+            body = gunzip(body, MAX_BODY)
+        return Answered(status, answered, body)
 
     def identity(self, verb: str, what: str) -> Mapping[str, str]:
         try:

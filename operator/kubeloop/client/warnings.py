@@ -30,4 +30,4 @@ class Warnings:
                 fresh = text not in self._seen
                 self._seen[text] = True
             if fresh:
-                _log.warning("the API server warns", extra={"warning": text, "target": target})
+                _log.warning("the API server warns", extra={"fields": {"warning": text, "target": target}})

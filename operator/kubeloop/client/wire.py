@@ -11,6 +11,9 @@ import re
 import zlib
 from collections.abc import Mapping
 
+MAX_BODY = 1 << 30
+"""Bytes of one answer, also after decompression: a limit against a runaway server, never met in practice."""
+
 MAX_HEAD = 65_536
 """Bytes of status line and headers; more is not an API server."""
 

@@ -1,0 +1,55 @@
+"""Objects as few bytes as possible: deflate with a dictionary that the objects themselves provide.
+
+The objects of one kind are nearly the same text: the same keys, the same defaults. Compressed against one of
+their own, a WebApp with status comes to about 50 bytes and a fully defaulted Deployment to about 120, for 5
+to 10 µs to pack and 1 to 3 µs to unpack (bench/cache_memory.py). Packed objects are also nothing to the
+garbage collector, which would otherwise walk millions of small containers.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+
+_LEARN_AT = (1, 64, 4096)
+"""Which object, counted from the first, becomes a dictionary: the very first one, and later ones because an
+object that was only just created has no status yet and makes a poor model."""
+
+_WINDOW = -15  # raw deflate, 32 KiB: no header, no checksum (memory is not a wire)
+_MEMORY = 4
+_LEVEL = 1
+
+
+class Packer:
+    """Packs and unpacks the bytes of similar texts. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards learning
+        self._packed = 0
+        # Only ever appended to, so that reading needs no lock. What a copy of a fresh compressor saves is
+        # feeding it the dictionary each time. The first has none: for texts that come before any other.
+        self._compressors = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY)]
+        self._decompressors = [zlib.decompressobj(_WINDOW)]
+
+    def pack(self, text: bytes) -> bytes:
+        """The packed form: one byte naming the dictionary, then raw deflate."""
+        self._packed += 1  # a lost count does no harm
+        if self._packed in _LEARN_AT:
+            self._learn(text)
+        number = len(self._compressors) - 1
+        compressor = self._compressors[number].copy()
+        return b"%c" % number + compressor.compress(text) + compressor.flush()
+
+    def unpack(self, packed: bytes) -> bytes:
+        """The text again."""
+        decompressor = self._decompressors[packed[0]].copy()
+        return decompressor.decompress(packed[1:])
+
+    def _learn(self, text: bytes) -> None:
+        sample = text[-32_768:]
+        with self._lock:
+            # The decompressor first: whoever sees the new compressor must find its counterpart.
+            self._decompressors.append(zlib.decompressobj(_WINDOW, zdict=sample))
+            self._compressors.append(
+                zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, sample)
+            )

@@ -1,0 +1,370 @@
+"""`Reflector`: keeps one scope of a store like the server, by doing what `ReflectorCore` says."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from kubeloop.cache.codec import Candidate, Codec, Undecodable, raw_item, split_event
+from kubeloop.cache.core import READ_TIMEOUT, Action, ListPage, Phase, ReflectorCore, Verdict, Wait, Watch
+from kubeloop.cache.failure import Failure, Kind, classify
+from kubeloop.cache.ledger import Notice, Scope
+from kubeloop.cache.store import Store
+from kubeloop.client import NO_RETRY, ApiError, Client, TransportError, WatchStream
+from kubeloop.client.cancel import Cancel
+from kubeloop.client.errors import status_error
+from kubeloop.clock import Clock
+from kubeloop.model import ApiObject
+
+K = TypeVar("K", bound=ApiObject)
+
+_log = logging.getLogger("kubeloop.cache")
+
+END_OF_LIST = "k8s.io/initial-events-end"
+"""Annotation of the bookmark that ends a streaming list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selectors:
+    """Which objects of the kind; as the API spells selectors."""
+
+    label: str | None = None
+    field: str | None = None
+
+
+class Sink:
+    """Where a reflector's findings go. `delivery` is held while the store changes and the news is told, so
+    that all handlers hear of changes in the order in which they happened."""
+
+    delivery: AbstractContextManager[Any]
+
+    def tell(self, notices: list[Notice], *, initial: bool) -> None:
+        raise NotImplementedError
+
+    def synced(self, scope: Scope) -> None:
+        """The first list of a scope was told to the end."""
+        raise NotImplementedError
+
+    def report_bad(self, scope: Scope, bad: Mapping[str, Undecodable], *, whole: bool) -> None:
+        """Objects that cannot be read; `whole` if that is all of the scope."""
+        raise NotImplementedError
+
+    def report_good(self, key: str) -> None:
+        """An object that can be read, or is gone."""
+        raise NotImplementedError
+
+
+class Reflector(Generic[K]):
+    """One thread, one list and watch. `start`, `stop` and `join` are its owner's."""
+
+    def __init__(
+        self,
+        client: Client,
+        codec: Codec[K],
+        store: Store[K],
+        sink: Sink,
+        *,
+        scope: Scope,
+        selectors: Selectors,
+        clock: Clock,
+        streaming: bool = True,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.core = ReflectorCore(streaming=streaming, rng=rng)
+        self.scope = scope
+        self._client = client
+        self._codec = codec
+        self._store = store
+        self._sink = sink
+        self._selectors = selectors
+        self._clock = clock
+        # Guards _stopped, _hurried and _cancel; waited on between tries.
+        self._condition = threading.Condition()
+        self._stopped = False
+        self._hurried = False
+        self._cancel: Cancel | None = None
+        self._found: dict[str, Candidate[K]] = {}
+        self._spoiled: dict[str, Undecodable] = {}
+        self._began = 0
+        self._first = True
+        self._shown: Kind | None = None  # the trouble that was logged
+        where = f"-{scope}" if scope else ""
+        self._thread = threading.Thread(
+            target=self._run, name=f"informer-{codec.resource.plural}{where}", daemon=True
+        )
+        self.crash: BaseException | None = None
+        """What ended the thread, if it was not `stop`: a bug of ours, and a reason to fail liveness."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the current wait, request or watch, from any thread."""
+        with self._condition:
+            self._stopped = True
+            cancel = self._cancel
+            self._condition.notify_all()
+        if cancel is not None:
+            cancel.cancel()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the thread's end; whether it has ended (also if it never ran)."""
+        if self._thread.ident is None:
+            return True
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def hurry(self) -> None:
+        """Try again now, if waiting to."""
+        with self._condition:
+            self._hurried = True
+            self._condition.notify_all()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while self.step():
+                pass
+        except BaseException as error:
+            self.crash = error
+            _log.critical("an informer's thread has ended", exc_info=True, extra=self._fields())
+            raise
+
+    def step(self) -> bool:
+        """Do the next thing; False once stopped."""
+        action: Action = self.core.next_action(self._clock.monotonic())
+        match action:
+            case Wait():
+                self._wait(action.seconds)
+            case ListPage():
+                self._list(action)
+            case Watch():
+                self._watch(action)
+        self._show_trouble()
+        return not self._stopped
+
+    def _wait(self, seconds: float) -> None:
+        deadline = self._clock.monotonic() + seconds
+        with self._condition:
+            while not (self._stopped or self._hurried):
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    break
+                self._clock.wait(self._condition, left)
+            if self._hurried:
+                self._hurried = False
+                self.core.hurry()
+
+    # Lists
+
+    def _list(self, action: ListPage) -> None:
+        if not action.continue_:
+            self._begin()
+        cancel = self._cancellable()
+        try:
+            page = self._client.list_page(
+                self._codec.resource,
+                self.scope,
+                limit=action.limit,
+                continue_=action.continue_ or None,
+                label_selector=self._selectors.label,
+                field_selector=self._selectors.field,
+                retry=NO_RETRY,
+                cancel=cancel,
+            )
+        except (ApiError, TransportError) as error:
+            if not self._stopped and self.core.on_list_failed(classify(error), self._now()) is Verdict.AGAIN:
+                self._begin()
+            return
+        for item in page.items:
+            self._collect(self._codec.candidate(raw_item(item)))
+        self._conclude(
+            self.core.on_page(page.resource_version, page.continue_, self._now()), page.resource_version
+        )
+
+    def _begin(self) -> None:
+        self._found = {}
+        self._spoiled = {}
+        self._began = self._store.begin_list()
+
+    def _collect(self, found: Candidate[K] | Undecodable | None) -> None:
+        match found:
+            case Candidate():
+                self._found[found.key] = found
+            case Undecodable():
+                self._spoiled[found.key] = found
+            case None:
+                _log.error("the server lists something that is no object", extra=self._fields())
+
+    def _conclude(self, verdict: Verdict | None, version: str) -> None:
+        if verdict is Verdict.AGAIN:
+            self._begin()
+        if verdict is not Verdict.TAKE:
+            return
+        found, spoiled = self._found, self._spoiled
+        self._found, self._spoiled = {}, {}
+        with self._sink.delivery:
+            notices = self._store.replace(self.scope, found, spoiled, int(version), self._began)
+            del found
+            self._sink.report_bad(self.scope, spoiled, whole=True)
+            self._sink.tell(notices, initial=self._first)
+        if self._first:
+            self._first = False
+            self._sink.synced(self.scope)
+
+    # Watches
+
+    def _watch(self, action: Watch) -> None:
+        if action.initial:
+            self._begin()
+        stream = self._client.watch(
+            self._codec.resource,
+            self.scope,
+            resource_version=action.version,
+            timeout_seconds=action.timeout_seconds,
+            initial_events=action.initial,
+            label_selector=self._selectors.label,
+            field_selector=self._selectors.field,
+            read_timeout=action.read_timeout,
+        )
+        self._cancellable().attach(stream)
+        opened = False
+        failure: Failure | None = None
+        try:
+            stream.open()
+            opened = True
+            self.core.on_open(self._now())
+            for line in stream:
+                if not self._on_line(line, stream):
+                    return
+                if self.core.overdue(self._now()):
+                    failure = Failure(Kind.SILENT, "the bookmark that ends a streaming list does not come")
+                    break
+        except (ApiError, TransportError) as error:
+            failure = classify(error, in_stream=opened)
+        finally:
+            stream.close()
+        if not self._stopped:
+            self.core.on_watch_ended(failure, self._now())
+
+    def _on_line(self, line: bytes, stream: WatchStream) -> bool:
+        """Take in one event; False if the watch must not go on. Raises `ApiError` for an ERROR event and
+        `TransportError` for a line that is none."""
+        try:
+            kind, raw = split_event(line)
+            if kind in ("ADDED", "MODIFIED"):
+                self._on_object(self._codec.candidate(raw))
+            elif kind == "DELETED":
+                self._on_deleted(self._codec.candidate(raw))
+            elif kind == "BOOKMARK":
+                return self._on_bookmark(json.loads(raw)["metadata"], stream)
+            elif kind == "ERROR":
+                status = json.loads(raw)
+                raise status_error("watch", str(self._codec.resource), int(status.get("code") or 500), status)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise TransportError("watch", str(self._codec.resource), f"not an event: {error}") from error
+        return True
+
+    def _on_object(self, found: Candidate[K] | Undecodable | None) -> None:
+        if found is None:
+            self.core.on_event("", self._now())
+            _log.error("the server sends something that is no object", extra=self._fields())
+            return
+        good = isinstance(found, Candidate)
+        version = found.entry.version if isinstance(found, Candidate) else found.version
+        if not self.core.on_event(str(version), self._now()):
+            self._collect(found)
+            return
+        with self._sink.delivery:
+            if isinstance(found, Candidate):
+                notices = self._store.change(self.scope, found)
+            else:
+                notices = self._store.spoil(self.scope, found)
+                self._sink.report_bad(self.scope, {found.key: found}, whole=False)
+            if good:
+                self._sink.report_good(found.key)
+            self._sink.tell(notices, initial=False)
+
+    def _on_deleted(self, found: Candidate[K] | Undecodable | None) -> None:
+        if found is None:
+            self.core.on_event("", self._now())
+            return
+        final = found if isinstance(found, Candidate) else None
+        uid, version = (
+            (found.entry.uid, found.entry.version)
+            if isinstance(found, Candidate)
+            else (found.uid, found.version)
+        )
+        if not self.core.on_event(str(version), self._now()):
+            self._found.pop(found.key, None)
+            self._spoiled.pop(found.key, None)
+            return
+        with self._sink.delivery:
+            notices = self._store.remove(self.scope, found.key, uid, version, final)
+            self._sink.report_good(found.key)
+            self._sink.tell(notices, initial=False)
+
+    def _on_bookmark(self, metadata: Mapping[str, Any], stream: WatchStream) -> bool:
+        version = str(metadata["resourceVersion"])
+        ends = (metadata.get("annotations") or {}).get(END_OF_LIST) == "true"
+        streaming = self.core.phase is Phase.STREAMING
+        verdict = self.core.on_bookmark(version, ends, self._now())
+        if verdict is None:
+            if not streaming:
+                with self._sink.delivery:
+                    self._sink.tell(self._store.observe(self.scope, int(version)), initial=False)
+            return True
+        self._conclude(verdict, version)
+        # The same stream goes on as the watch, with a watch's patience. Where that cannot be changed, a new
+        # one is opened.
+        return verdict is Verdict.TAKE and stream.set_read_timeout(READ_TIMEOUT)
+
+    def _cancellable(self) -> Cancel:
+        cancel = Cancel()
+        with self._condition:
+            self._cancel = cancel
+            if self._stopped:
+                cancel.cancel()
+        return cancel
+
+    def _show_trouble(self) -> None:
+        """Each kind of trouble is logged once, and its end."""
+        failure = self.core.failure
+        kind = failure.kind if failure else None
+        if kind is self._shown or self._stopped:
+            return
+        if failure is not None:
+            level = logging.INFO if failure.kind is Kind.EXPIRED else logging.WARNING
+            _log.log(level, _MESSAGES[failure.kind], extra=self._fields(error=failure.text))
+        elif self._shown is not Kind.EXPIRED:
+            _log.info("the informer is well again", extra=self._fields())
+        self._shown = kind
+
+    def _fields(self, **more: object) -> dict[str, Any]:
+        resource = self._codec.resource
+        return {"fields": {"resource": str(resource), "ns": self.scope or "all namespaces", **more}}
+
+    def _now(self) -> float:
+        return self._clock.monotonic()
+
+
+_MESSAGES = {
+    Kind.UNREACHABLE: "the API server cannot be reached, trying again",
+    Kind.SILENT: "a watch was silent for too long, opening it anew",
+    Kind.BUSY: "the API server is busy, trying again",
+    Kind.EXPIRED: "the watch expired, listing anew",
+    Kind.AHEAD: "the API server does not know our resourceVersion, listing anew",
+    Kind.MISSING: "waiting for a resource type that does not exist (is its CRD installed?)",
+    Kind.FORBIDDEN: "waiting for a permission to list and watch",
+    Kind.REFUSED: "the API server refuses to list or watch",
+    Kind.BROKEN: "a watch broke, opening it anew",
+}

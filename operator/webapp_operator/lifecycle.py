@@ -168,15 +168,20 @@ def to_status(
     where that is known; it matters when a CRD with fewer fields dropped part of it, which must not look like
     a transition each time.
     """
-    counts = (deployment.status if deployment is not None else None) or DeploymentStatus()
     before = previous if previous is not None else app.status
+    replicas, available = 0, 0
+    if deployment is not None and deployment.status is not None:
+        replicas, available = deployment.status.replicas, deployment.status.available_replicas
+    elif deployment is None and before is not None and isinstance(state, Failed):
+        # A failure to write says nothing about the pods: the last that was seen of them stands.
+        replicas, available = before.replicas or 0, before.available_replicas
     existing = before.conditions if before is not None else ()
     return WebAppStatus(
         observed_generation=app.generation,
         phase=phase_of(state),
         ready=isinstance(state, Ready),
-        replicas=counts.replicas,
-        available_replicas=counts.available_replicas,
+        replicas=replicas,
+        available_replicas=available,
         selector=selector_string(app),
         conditions=set_conditions(existing, _conditions(state, app.generation), now),
     )

@@ -43,13 +43,14 @@ class RunningController:
         self._dry_run = dry_run
         main = informers[controller.kind]
         self.queue: WorkQueue[str] = WorkQueue(clock=clock)
+        self.writer = Writer(client, controller.field_manager, dry_run=dry_run)
         self.engine: Engine[Any] = Engine(
             controller.kind,
             controller.reconcile,
             cleanup=controller.cleanup,
             finalizer=controller.finalizer,
             on_error=controller.on_error,
-            writer=Writer(client, controller.field_manager, dry_run=dry_run),
+            writer=self.writer,
             clock=clock,
             store=main.store,
             children={kind: informers[kind].store for kind in controller.owned},
@@ -74,6 +75,8 @@ class RunningController:
 
     def _on_main(self, event: Event[Any], initial: bool) -> None:
         key = event.object.key
+        if self._is_echo(event):
+            return
         match event:
             case Deleted():
                 self.queue.discard(key)
@@ -85,12 +88,18 @@ class RunningController:
                 asked = new.generation != old.generation or (new.deleting and not old.deleting)
                 self.queue.add(key, urgent=asked)
 
+    def _is_echo(self, event: Event[Any]) -> bool:
+        """Whether this is just the watch showing what this controller wrote, which nobody need look at."""
+        return not isinstance(event, Deleted) and event.own and self.writer.is_echo(event.object)
+
     def _child_handler(self, kind: type[KubeObject]) -> Any:
         owner = self.controller.kind.resource
         name = kind.resource.kind
 
         def handle(event: Event[Any], initial: bool) -> None:
             child = event.object
+            if self._is_echo(event):
+                return
             keys = {owner_key(child, owner), *self.engine.waiters.of(name, child.key)}
             if isinstance(event, Modified):
                 keys.add(owner_key(event.old, owner))

@@ -7,12 +7,19 @@ what this one wrote (D3) and the echo of the write on the watch wakes nobody.
 from __future__ import annotations
 
 import enum
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from cachetools import LRUCache
+
 from kubeloop.client import Answer, Apply, Client, JsonPatch, MergePatch, NotFound, Patch
 from kubeloop.model import KubeObject, Resource
+
+WRITES_REMEMBERED = 65_536
+"""Own writes whose echo on the watch is told from others' changes; an echo that is not recognised costs one
+reconcile that does nothing."""
 
 C_co = TypeVar("C_co", bound=KubeObject, covariant=True)
 
@@ -57,6 +64,24 @@ class Writer:
         self.client = client
         self.field_manager = field_manager
         self.dry_run = dry_run
+        self._lock = threading.Lock()  # guards _written: LRUCache reorders on reads
+        self._written: LRUCache[tuple[str, str], int] = LRUCache(WRITES_REMEMBERED)
+
+    def is_echo(self, obj: KubeObject) -> bool:
+        """Whether this version of an object is what our own last write of it led to.
+
+        The reconcile that wrote it has seen it already; another controller of the process may not have.
+        """
+        with self._lock:
+            return self._written.get((obj.kind, obj.key)) == obj.resource_version
+
+    def _wrote(self, resource: Resource, obj: Mapping[str, Any], store: CacheOfKind[Any]) -> None:
+        metadata = obj["metadata"]
+        namespace, name = metadata.get("namespace"), metadata["name"]
+        with self._lock:
+            key = f"{namespace}/{name}" if namespace else name
+            self._written[resource.kind, key] = int(metadata["resourceVersion"])
+        store.write_through(obj)
 
     def apply(
         self,
@@ -78,7 +103,7 @@ class Writer:
             verb = Verb.CREATED if answer.created else Verb.CHANGED
             changes.append(self._change(verb, resource, live, answer.object))
         if not self.dry_run:
-            store.write_through(answer.object)
+            self._wrote(resource, answer.object, store)
         return answer
 
     def unapply(self, resource: Resource, obj: Mapping[str, Any]) -> None:
@@ -111,7 +136,7 @@ class Writer:
                 # That was the last finalizer: with this very write the object has gone.
                 store.forget(target.key, int(metadata["resourceVersion"]))
             else:
-                store.write_through(answer.object)
+                self._wrote(target.resource, answer.object, store)
         return answer.object
 
     def delete(self, target: KubeObject, *, store: CacheOfKind[Any], changes: list[Change]) -> None:

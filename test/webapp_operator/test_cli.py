@@ -1,0 +1,83 @@
+"""The command line, as far as it goes without a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webapp_operator import cli
+
+
+def run(*args: str) -> int:
+    try:
+        return cli.main(args)
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+def test_help_names_every_option_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    text = capsys.readouterr().out
+    for option in (
+        "--kubeconfig",
+        "--context",
+        "--namespace",
+        "--workers",
+        "--once",
+        "--dry-run",
+        "--log-format",
+        "--log-level",
+        "--version",
+        "crd",
+        "exit codes",
+    ):
+        assert option in text
+
+
+def test_crd_prints_what_kubectl_apply_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    """R0.5."""
+    assert run("crd") == 0
+    crd = yaml.safe_load(capsys.readouterr().out)
+
+    assert crd["kind"] == "CustomResourceDefinition"
+    assert crd["metadata"]["name"] == "webapps.example.com"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        pytest.param(["--workers", "0"], "from 1 to 256", id="no workers"),
+        pytest.param(["--workers", "1e9"], "from 1 to 256", id="no number"),
+        pytest.param(["--namespace", "No_Such"], "not a namespace", id="no namespace name"),
+        pytest.param(["--namespace", ""], "not a namespace", id="empty namespace"),
+        pytest.param(["--dry-run"], "--once", id="dry run of an endless operator"),
+        pytest.param(["--log-format", "xml"], "invalid choice", id="unknown format"),
+        pytest.param(["frobnicate"], "invalid choice", id="unknown command"),
+    ],
+)
+def test_unusable_arguments_are_refused_with_a_reason(
+    args: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*args) == cli.EXIT_USAGE
+    assert says in capsys.readouterr().err
+
+
+def test_a_missing_kubeconfig_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """R4.5's words."""
+    missing = tmp_path / "no-such-file"
+
+    assert run("--kubeconfig", str(missing), "--once") == cli.EXIT_USAGE
+    error = capsys.readouterr().err
+    assert "kubeconfig failed to load" in error
+    assert str(missing) in error
+    assert "Traceback" not in error
+
+
+def test_a_kubeconfig_that_is_none_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    broken = tmp_path / "config"
+    broken.write_text("clusters: [")
+
+    assert run("--kubeconfig", str(broken), "--once") == cli.EXIT_USAGE
+    assert "kubeconfig failed to load" in capsys.readouterr().err

@@ -1,9 +1,9 @@
 """The pipeline behind a socket: HTTP/1.1 with keep-alive and chunked watches, optionally TLS.
 
-One thread accepts, one thread per connection serves. Nothing but loopback use is meant: there are no limits on
-connections. Each answer is one write (Nagle off, headers and body together). `stop` closes everything at once,
-open watches too, and joins the threads. A client that goes away while its watch is idle is noticed by the
-accepting thread, so that no watch outlives its reader.
+One thread accepts, one thread per connection serves. Nothing but loopback use is meant: there are no limits
+on connections. Each answer is one write (Nagle off, headers and body together). `stop` closes everything at
+once, open watches too, and joins the threads. A client that goes away while its watch is idle is
+noticed by the accepting thread, so that no watch outlives its reader.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def _read_head(reader: BinaryIO) -> tuple[str, str, dict[str, str], bool] | None
 
 
 def _read_body(reader: BinaryIO, headers: Mapping[str, str]) -> bytes | None:
-    """The body; None when the connection broke before its end. Too large ones are cut: the pipeline refuses."""
+    """The body; None when the connection broke before its end. Too large ones are cut: they are refused."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
         chunks: list[bytes] = []
         size = 0

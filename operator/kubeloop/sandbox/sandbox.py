@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 from urllib.parse import quote
 
 import yaml
@@ -141,7 +140,9 @@ class Sandbox:
         """Raise `SandboxFault` if the sandbox had an internal error since it started."""
         faults = [*self.backend.faults]
         if faults:
-            raise SandboxFault(f"{len(faults)} internal error(s) in the sandbox: {faults[0]!r}") from faults[0]
+            raise SandboxFault(f"{len(faults)} internal error(s) in the sandbox: {faults[0]!r}") from faults[
+                0
+            ]
 
     def settle(self) -> None:
         """With `step`: run the controllers until nothing more is due at the present time."""
@@ -183,9 +184,7 @@ class Sandbox:
 
     def apply_yaml(self, text: str, *, manager: str = "sandbox-test") -> list[Object]:
         """Server-side apply (forced) of every document in `text`; the objects as they are then."""
-        return [
-            self.apply(document, manager=manager) for document in yaml.safe_load_all(text) if document
-        ]
+        return [self.apply(document, manager=manager) for document in yaml.safe_load_all(text) if document]
 
     def apply(self, obj: Object, *, manager: str = "sandbox-test") -> Object:
         """Server-side apply (forced) of one object. Raises `SandboxError`."""
@@ -212,8 +211,9 @@ class Sandbox:
 
     def list(self, resource: str, namespace: str | None = None) -> list[Object]:
         """All objects of a resource (of one namespace)."""
-        items: list[Object] = self._send("GET", self._path(resource, namespace))["items"]
-        return items
+        found = self._send("GET", self._path(resource, namespace))
+        head = {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
+        return [{**head, **item} for item in found["items"]]
 
     def patch(
         self, resource: str, name: str, patch: Object, namespace: str | None = None, *, subresource: str = ""
@@ -235,11 +235,11 @@ class Sandbox:
 
     def _send(
         self, method: str, target: str, body: Object | None = None, content_type: str = "application/json"
-    ) -> Any:
+    ) -> Object:
         headers = {"content-type": content_type, "user-agent": USER_AGENT}
         data = json.dumps(body, ensure_ascii=False).encode() if body is not None else None
         response = self._client.request(method, target, headers=headers, body=data)
-        answer = json.loads(response.body) if response.body[:1] == b"{" else {}
+        answer: Object = json.loads(response.body) if response.body[:1] == b"{" else {}
         if response.status >= 400:
             raise SandboxError(answer or {"code": response.status, "message": response.body.decode()})
         return answer

@@ -329,7 +329,7 @@ class Store:
             return records, revision, self.watch(key, revision, namespace, name)
 
     def watch_all(self, wake: threading.Condition | None = None) -> tuple[list[Event], Watcher]:
-        """Everything there is now (as ADDED events), and a watcher of everything after it, in all resources."""
+        """Everything there is now, as ADDED events, and a watcher of everything after it; all resources."""
         with self._lock:
             watcher = Watcher(self, None, None, None, wake)
             self._watching_all.append(watcher)

@@ -17,7 +17,9 @@ def server_context(host: str) -> tuple[ssl.SSLContext, bytes]:
     try:
         import trustme
     except ImportError:
-        raise TlsUnavailableError("HTTPS needs the package trustme; plain HTTP on loopback does not") from None
+        raise TlsUnavailableError(
+            "HTTPS needs the package trustme; plain HTTP on loopback does not"
+        ) from None
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(host, "localhost").configure_cert(context)

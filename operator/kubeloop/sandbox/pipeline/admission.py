@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubeloop.sandbox.pipeline.backend import NAMESPACES, Backend, Call
+from kubeloop.sandbox.pipeline.backend import CRDS, NAMESPACES, Backend, Call
 from kubeloop.sandbox.status import forbidden, namespace_terminating, not_found
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
@@ -10,8 +10,13 @@ IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
 def admit_create(backend: Backend, call: Call, name: str) -> None:
-    """Nothing is created in a namespace that is not there or is being deleted. Raises 403 and 404."""
+    """Nothing is created in a namespace or of a CRD that is on its way out. Raises 403 and 404."""
     info, namespace = call.info, call.target.namespace
+    if info.custom:
+        definition = backend.store.get(CRDS, "", info.qualified)
+        if definition is not None and definition.obj["metadata"].get("deletionTimestamp"):
+            why = "create not allowed while custom resource definition is terminating"
+            raise forbidden(info.group, info.plural, name, why)
     if not info.namespaced:
         return
     record = backend.store.get(NAMESPACES, "", namespace)

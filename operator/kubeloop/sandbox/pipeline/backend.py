@@ -18,6 +18,7 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 """The letters of generated names (apimachinery's rand.String: no vowels, no look-alikes)."""
 
 NAMESPACES = ("", "namespaces")
+CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
 @dataclass(slots=True)

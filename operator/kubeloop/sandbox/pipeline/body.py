@@ -48,8 +48,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) == len(pairs):
         return result
     marked = _Pairs(result)
-    seen: set[str] = set()
-    marked.repeated = tuple(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    keys = [key for key, _ in pairs]
+    marked.repeated = tuple(key for index, key in enumerate(keys) if key in keys[:index])
     return marked
 
 

@@ -79,24 +79,9 @@ def create(
 def _before_create(backend: Backend, call: Call, obj: Object, *, tracked: bool) -> Object:
     """rest.BeforeCreate: system fields, generated name, managers, validation."""
     info, strategy = call.info, call.info.strategy
-    entries = obj["metadata"].get("managedFields")
-    new = strategy.prepare_create(obj, backend.clock.now())
-    metadata = {
-        key: value
-        for key, value in new["metadata"].items()
-        if key not in ("deletionTimestamp", "deletionGracePeriodSeconds")
-    }
-    metadata["uid"] = backend.new_uid()
-    metadata["creationTimestamp"] = backend.now()
-    if strategy.has_generation():
-        metadata["generation"] = 1
-    prefix = metadata.get("generateName")
-    if prefix and not metadata.get("name"):
-        metadata["name"] = prefix[:MAX_GENERATED_PREFIX] + backend.suffix()
-    new = {**new, "metadata": metadata}
-    if tracked:
-        metadata["managedFields"] = entries or []
-    else:
+    new = {**obj, "metadata": _system_fields(backend, call, obj["metadata"])}
+    if not tracked:
+        # Before the strategy has its say, as in the real server: what it adds is nobody's.
         new = track_update(
             None,
             new,
@@ -107,11 +92,29 @@ def _before_create(backend: Backend, call: Call, obj: Object, *, tracked: bool) 
             subresource="",
             reset=strategy.reset_fields(""),
         )
+    new = strategy.prepare_create(new, backend.clock.now())
     causes = meta.validate_create(new["metadata"], strategy.name_rule, namespaced=info.namespaced)
     causes += info.schema.validate(new)
     causes += strategy.validate_create(new)
     if causes:
-        raise invalid(info.kind, info.group, metadata.get("name", ""), causes)
+        raise invalid(info.kind, info.group, new["metadata"].get("name", ""), causes)
     for text in (*meta.finalizer_warnings(new, None), *strategy.warnings(new, None)):
         call.warn(text)
     return new
+
+
+def _system_fields(backend: Backend, call: Call, given: Object) -> Object:
+    """Metadata with what only the server sets: uid, creation time, generation, a generated name."""
+    metadata = {
+        key: value
+        for key, value in given.items()
+        if key not in ("deletionTimestamp", "deletionGracePeriodSeconds")
+    }
+    metadata["uid"] = backend.new_uid()
+    metadata["creationTimestamp"] = backend.now()
+    if call.info.strategy.has_generation():
+        metadata["generation"] = 1
+    prefix = metadata.get("generateName")
+    if prefix and not metadata.get("name"):
+        metadata["name"] = prefix[:MAX_GENERATED_PREFIX] + backend.suffix()
+    return metadata

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from kubeloop.sandbox.pipeline.admission import admit_delete
-from kubeloop.sandbox.pipeline.backend import NAMESPACES, Backend, Call, in_version
+from kubeloop.sandbox.pipeline.backend import CRDS, NAMESPACES, Backend, Call, in_version
 from kubeloop.sandbox.pipeline.body import SyntaxFailure, check_media_type, media_type, parse_json, parse_yaml
 from kubeloop.sandbox.pipeline.options import DeleteOptions, delete_options, list_options
 from kubeloop.sandbox.pipeline.reads import select
@@ -16,6 +16,7 @@ from kubeloop.sandbox.store import Changed, Record
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
+CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 DEFAULT_GRACE = 30
 """Seconds a pod gets to stop when it does not say otherwise."""
 
@@ -142,6 +143,8 @@ def _mark(backend: Backend, info: ResourceInfo, obj: Object, options: DeleteOpti
     metadata = obj["metadata"]
     finalizers = _finalizers(list(metadata.get("finalizers") or ()), options, info)
     grace = _grace(info, obj, options)
+    if info.key == CRDS and not metadata.get("deletionTimestamp"):
+        return _mark_crd(backend, obj, finalizers)
     retained = info.key == NAMESPACES and bool((obj.get("spec") or {}).get("finalizers"))
     if not finalizers and not grace and not retained:
         return None
@@ -161,6 +164,27 @@ def _mark(backend: Backend, info: ResourceInfo, obj: Object, options: DeleteOpti
     if info.key == NAMESPACES:
         marked["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
     return marked
+
+
+def _mark_crd(backend: Backend, obj: Object, finalizers: list[str]) -> Object:
+    """A CRD stays until its instances are gone; its own finalizer and condition say so."""
+    now = backend.now()
+    wanted = [*finalizers, CRD_FINALIZER] if CRD_FINALIZER not in finalizers else finalizers
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }
+    status = obj.get("status") or {}
+    metadata = {**obj["metadata"], "finalizers": wanted, "deletionTimestamp": now}
+    conditions = [*(status.get("conditions") or ()), condition]
+    return {
+        **obj,
+        "metadata": {**metadata, "deletionGracePeriodSeconds": 0},
+        "status": {**status, "conditions": conditions},
+    }
 
 
 def _finalizers(found: list[str], options: DeleteOptions, info: ResourceInfo) -> list[str]:

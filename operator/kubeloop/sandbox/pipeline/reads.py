@@ -24,14 +24,10 @@ from kubeloop.sandbox.store import Compacted, Record, object_key
 TOKEN_VERSION = "meta.k8s.io/v1"
 EXPIRED_TOKEN = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "
-    "list without the continue parameter, or use the continue token in this response to retrieve the remainder of "
-    "the results. Continuing with the provided token results in an inconsistent list - objects that were "
-    "created, modified, or deleted between the time the first chunk was returned and now may show up in "
-    "the list."
-)
-EXPIRED_INCONSISTENT = (
-    "The provided from parameter is too old to display a consistent list result. You must start a new list "
-    "without the from."
+    "list without the continue parameter, or use the continue token in this response to retrieve the "
+    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were "
+    "created, modified, or deleted between the time the first chunk was returned and now may show up in the "
+    "list."
 )
 COMPACTED = "The resourceVersion for the provided list is too old."
 

@@ -87,7 +87,8 @@ def _check_uid(call: Call, uid: str, old: Object) -> None:
             info.plural,
             target.name,
             f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0, "
-            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}",
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+            f"UID in object meta: {found}",
         )
 
 
@@ -122,19 +123,8 @@ def _before_update(backend: Backend, call: Call, old: Object, new: Object, *, tr
     if "deletionGracePeriodSeconds" in before:
         metadata.setdefault("deletionGracePeriodSeconds", before["deletionGracePeriodSeconds"])
     new = {**new, "metadata": metadata}
-    if subresource == "finalize":
-        # Only namespaces have it: their own finalizers live in spec.
-        new = {**old, "spec": new.get("spec") or {}}
-    elif subresource == "status":
-        entries = metadata.get("managedFields")
-        new = strategy.prepare_status_update(new, old)
-        if tracked:
-            new = {**new, "metadata": with_entries(new["metadata"], entries)}
-    else:
-        new = strategy.prepare_update(new, old)
-        if "generation" in before and strategy.has_generation() and strategy.generation_moves(new, old):
-            new = {**new, "metadata": {**new["metadata"], "generation": before["generation"] + 1}}
     if not tracked:
+        # Before the strategy has its say, as in the real server: what it puts back or adds is nobody's.
         new = track_update(
             old,
             new,
@@ -142,10 +132,20 @@ def _before_update(backend: Backend, call: Call, old: Object, new: Object, *, tr
             schema=info.schema,
             api_version=info.api_version,
             now=backend.now(),
-            # Scale is written through the main resource's fields, but tracked as its own subresource.
             subresource=subresource,
             reset=strategy.reset_fields(subresource),
         )
+    if subresource == "finalize":
+        # Only namespaces have it: their own finalizers live in spec.
+        new = {**old, "spec": new.get("spec") or {}}
+    elif subresource == "status":
+        entries = new["metadata"].get("managedFields")
+        new = strategy.prepare_status_update(new, old)
+        new = {**new, "metadata": with_entries(new["metadata"], entries)}
+    else:
+        new = strategy.prepare_update(new, old)
+        if "generation" in before and strategy.has_generation() and strategy.generation_moves(new, old):
+            new = {**new, "metadata": {**new["metadata"], "generation": before["generation"] + 1}}
     new = keep_times(old, new)
     if new is not old:
         validate_update(call, new, old)

@@ -156,8 +156,8 @@ def _replicas(call: Call, scale: Object) -> int:
     if isinstance(replicas, bool) or not isinstance(replicas, int):
         raise bad_request(
             'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal '
-            f"{'string' if isinstance(replicas, str) else 'number'} into Go struct field ScaleSpec.spec.replicas "
-            "of type int32"
+            f"{'string' if isinstance(replicas, str) else 'number'} into Go struct field "
+            "ScaleSpec.spec.replicas of type int32"
         )
     if replicas < 0:
         text = f"Invalid value: {replicas}: must be greater than or equal to 0"

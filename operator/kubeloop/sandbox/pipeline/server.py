@@ -83,8 +83,8 @@ class ApiServer:
             answer = failure_response(failure)
             if call is not None and call.warnings and failure.code < 500:
                 answer.headers["warning"] = respond(0, b"", JSON, {}, call.warnings).headers["warning"]
-        except Exception as error:  # noqa: BLE001
-            # The one place where a fault of ours is caught: the client gets a Status, the test gets the fault.
+        except Exception as error:
+            # The one place where a fault of ours is caught: the client gets a Status, the test the fault.
             log.exception("sandbox fault in %s %s", request.method, request.target)
             backend.faults.append(error)
             answer = failure_response(internal_error(f"{type(error).__name__}: {error}"))

@@ -225,7 +225,8 @@ def _parse_config(call: Call, options: WriteOptions) -> Object:
     if not isinstance(config, dict):
         name = go_type(config)
         raise bad_request(
-            f"error decoding YAML: json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
+            f"error decoding YAML: json: cannot unmarshal {name} into Go value of type "
+            "map[string]interface {}"
         )
     report(call, options, repeated, [])
     metadata = config.get("metadata")

@@ -1,0 +1,78 @@
+"""``python -m kubeloop.sandbox``: keep a sandbox running for kubectl and operators until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from kubeloop.clock import StopEvent
+from kubeloop.sandbox.controllers import DeploymentOptions
+from kubeloop.sandbox.sandbox import Sandbox
+
+GREETING = """\
+A simulated Kubernetes API server (in memory, gone when it stops) listens on {url}
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get namespaces
+
+Ctrl-C stops it.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until told to stop; exit code 0, or 2 if it could not start."""
+    parser = argparse.ArgumentParser(
+        prog="python -m kubeloop.sandbox", description="A simulated Kubernetes API server for development."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        default=Path(".sandbox/kubeconfig"),
+        help="kubeconfig to write (default: %(default)s)",
+    )
+    parser.add_argument("--tls", action="store_true", help="HTTPS with a certificate of its own")
+    parser.add_argument(
+        "--ready-after",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="how long simulated pods take to become ready (default: %(default)s)",
+    )
+    options = parser.parse_args(arguments)
+
+    stop = StopEvent()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stop.set()
+
+    signal.signal(signal.SIGINT, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
+    sandbox = Sandbox(
+        http=True,
+        host=options.host,
+        port=options.port,
+        tls=options.tls,
+        deployments=DeploymentOptions(ready_after=options.ready_after),
+    )
+    try:
+        sandbox.start()
+    except OSError as error:
+        print(f"cannot listen on {options.host}:{options.port}: {error}", file=sys.stderr)
+        return 2
+    try:
+        path = sandbox.kubeconfig(options.kubeconfig)
+        print(GREETING.format(url=sandbox.url, kubeconfig=path.resolve()), flush=True)
+        stop.wait()
+    finally:
+        sandbox.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

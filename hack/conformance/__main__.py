@@ -1,0 +1,110 @@
+"""Command line: record | replay | sandbox | docs | generate."""
+
+import argparse
+import fnmatch
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from .compare import Difference, compare
+from .corpus import Corpus
+from .normalise import normalise
+from .play import Player, Target
+from .script import Json
+from .targets import install, real
+from .variables import ScriptError
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="hack/conformance.sh", description=__doc__)
+    actions = parser.add_subparsers(dest="action", required=True)
+    record = actions.add_parser("record", help="write the goldens of scripts from a real control plane")
+    record.add_argument("--new", action="store_true", help="only scripts that have none")
+    record.add_argument("--show", action="store_true", help="print the answers too")
+    replay = actions.add_parser("replay", help="compare a real control plane with the goldens")
+    for sub in (record, replay):
+        sub.add_argument("patterns", nargs="*", help="script ids (area/name), * allowed; default: all")
+    return parser.parse_args()
+
+
+def chosen(corpus: Corpus, patterns: Sequence[str]) -> list[str]:
+    """The scripts that match any pattern."""
+    ids = corpus.ids()
+    if not patterns:
+        return ids
+    found = [id for id in ids if any(fnmatch.fnmatch(id, pattern) for pattern in patterns)]
+    if not found:
+        raise ScriptError(f"no script matches {' '.join(patterns)}")
+    return found
+
+
+def play(corpus: Corpus, id: str, target: Target) -> list[Json]:
+    """The normalised answers of one script."""
+    script = corpus.script(id)
+    player = Player(script, target)
+    return normalise(script, player.play(), player.namespace)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def record(corpus: Corpus, ids: Iterable[str], *, show: bool) -> int:
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, real(Path(folder) / "plane") as target:
+        install(target, corpus.shared)
+        for id in ids:
+            started = time.monotonic()
+            try:
+                steps = play(corpus, id, target)
+            except (ScriptError, OSError) as error:
+                failed += 1
+                say(f"FAILED  {id}: {error}")
+                continue
+            changed = corpus.write_golden(id, steps)
+            say(f"{'wrote  ' if changed else 'same   '} {id} ({time.monotonic() - started:.1f} s)")
+            if show:
+                print(corpus.golden_path(id).read_text())
+    return 1 if failed else 0
+
+
+def replay(corpus: Corpus, ids: Iterable[str]) -> int:
+    drifted: list[tuple[str, list[Difference]]] = []
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, real(Path(folder) / "plane") as target:
+        install(target, corpus.shared)
+        for id in ids:
+            try:
+                differences = compare(corpus.golden(id), play(corpus, id, target))
+            except (ScriptError, OSError) as error:
+                differences = [Difference(0, "", "", "an answer", str(error))]
+            if differences:
+                drifted.append((id, differences))
+                say(f"DRIFTED {id}")
+                for difference in differences:
+                    say(f"  {difference}")
+    say(f"{len(drifted)} scripts drifted")
+    return 1 if drifted else 0
+
+
+def main() -> int:
+    arguments = parse()
+    corpus = Corpus()
+    try:
+        ids = chosen(corpus, arguments.patterns)
+        match arguments.action:
+            case "record":
+                if arguments.new:
+                    ids = [id for id in ids if not corpus.golden_path(id).exists()]
+                return record(corpus, ids, show=arguments.show) if ids else 0
+            case "replay":
+                return replay(corpus, ids)
+    except ScriptError as error:
+        say(f"error: {error}")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,3 +20,25 @@ The contract
 
 `ElectorCore` takes all decisions and is pure; `LeaderElector` adds the threads, `LeaseLock` the requests.
 """
+
+from kubeloop.leader.core import ElectorCore, Phase
+from kubeloop.leader.elector import HEALTH_TIMEOUT, ElectionObserver, LeaderElector
+from kubeloop.leader.fence import Fence, NotLeader, steady_seconds
+from kubeloop.leader.lock import LeaseLock
+from kubeloop.leader.settings import ElectionSettings, new_identity
+from kubeloop.leader.view import View
+
+__all__ = [
+    "HEALTH_TIMEOUT",
+    "ElectionObserver",
+    "ElectionSettings",
+    "ElectorCore",
+    "Fence",
+    "LeaderElector",
+    "LeaseLock",
+    "NotLeader",
+    "Phase",
+    "View",
+    "new_identity",
+    "steady_seconds",
+]

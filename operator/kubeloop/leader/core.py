@@ -114,6 +114,7 @@ class ElectorCore:
             event = Tick()
         match event:
             case Seen(lease):
+                self.why = ""
                 self._observe(now.steady, lease)
             case Written(lease):
                 self._confirmed(now.steady, lease)

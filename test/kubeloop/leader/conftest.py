@@ -1,0 +1,192 @@
+"""A server that knows nothing but Leases, as a transport, with the network in the test's hand."""
+
+from __future__ import annotations
+
+import copy
+import json
+import queue
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kubeloop.leader import LeaseLock
+
+PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class LeaseStream:
+    """A watch: an initial ADDED, then every change."""
+
+    status = 200
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, first: list[dict[str, Any]]) -> None:
+        self.lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        for event in first:
+            self.lines.put(event)
+
+    def chunks(self) -> Iterator[bytes]:
+        while (event := self.lines.get()) is not None:
+            yield json.dumps(event).encode() + b"\n"
+
+    def close(self) -> None:
+        self.lines.put(None)
+
+
+class LeaseServer:
+    """Optimistic locking, uids and validation as kube-apiserver 1.36 does them for one Lease.
+
+    `before` is called with method and timeout before a request is carried out, `after` before its answer is
+    given: they raise to lose it, or block to make it hang.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.lease: dict[str, Any] | None = None
+        self.requests: list[str] = []
+        self.agents: set[str] = set()
+        self.before: Callable[[str, float], None] = lambda _method, _timeout: None
+        self.after: Callable[[str, float], None] = lambda _method, _timeout: None
+        self.watches: list[LeaseStream] = []
+        self.can_watch = True
+        self.closed = 0
+        self._version = 0
+
+    # The transport
+
+    def request(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes | None, timeout: float
+    ) -> Answer:
+        self.agents.add(headers["User-Agent"])
+        self.before(method, timeout)
+        with self._lock:
+            self.requests.append(method)
+            answer = self._carry_out(method, target, json.loads(body) if body else None)
+        self.after(method, timeout)
+        return answer
+
+    def stream(
+        self,
+        method: str,
+        target: str,
+        *,
+        headers: Mapping[str, str],  # noqa: ARG002
+        connect_timeout: float,  # noqa: ARG002
+        read_timeout: float,  # noqa: ARG002
+    ) -> LeaseStream:
+        assert method == "GET"
+        assert "fieldSelector=metadata.name%3Dleader" in target
+        if not self.can_watch:
+            raise ConnectionRefusedError("no watches today")
+        with self._lock:
+            lease = [] if self.lease is None else [{"type": "ADDED", "object": copy.deepcopy(self.lease)}]
+            self.watches.append(LeaseStream(lease))
+            return self.watches[-1]
+
+    def close(self) -> None:
+        self.closed += 1
+
+    # Other people
+
+    def write(self, lease: dict[str, Any] | None) -> None:
+        """Put `lease` there whatever there is, or remove it."""
+        with self._lock:
+            gone = self.lease
+            if lease is not None:
+                self._version += 1
+                metadata = {"name": "leader", "namespace": "ns", "uid": str(uuid.uuid4())}
+                metadata |= lease.get("metadata") or {}
+                lease = {
+                    **copy.deepcopy(lease),
+                    "metadata": {**metadata, "resourceVersion": str(self._version)},
+                }
+            self.lease = lease
+            for watch in self.watches:
+                watch.lines.put(
+                    {"type": "DELETED", "object": gone}
+                    if lease is None
+                    else {"type": "MODIFIED", "object": copy.deepcopy(lease)}
+                )
+
+    def edit(self, **spec: Any) -> None:
+        """Change fields of the spec, as `kubectl edit` does."""
+        with self._lock:
+            assert self.lease is not None
+            self.write({**self.lease, "spec": {**self.lease["spec"], **spec}})
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        with self._lock:
+            assert self.lease is not None
+            return dict(self.lease["spec"])
+
+    def holder(self) -> str:
+        with self._lock:
+            return str(self.lease["spec"].get("holderIdentity") or "") if self.lease else ""
+
+    def _carry_out(self, method: str, target: str, body: dict[str, Any] | None) -> Answer:
+        live = self.lease
+        if method == "GET":
+            return _not_found() if live is None else Answer(200, json.dumps(live).encode())
+        assert body is not None
+        spec = body.get("spec") or {}
+        if spec.get("leaseDurationSeconds", 1) < 1:
+            return _status(422, "Invalid", "spec.leaseDurationSeconds: must be greater than 0")
+        for name in ("renewTime", "acquireTime"):
+            if name in spec and len(spec[name]) != len("2026-01-01T00:00:00.000000Z"):
+                return _status(400, "BadRequest", f"parsing time {spec[name]!r}")
+        if method == "POST":
+            assert target.startswith(PATH)
+            if live is not None:
+                return _status(409, "AlreadyExists", 'leases.coordination.k8s.io "leader" already exists')
+            self.write(body)
+        else:
+            assert target.startswith(PATH + "/leader")
+            sent, there = body["metadata"], (live or {"metadata": {}})["metadata"]
+            if any(sent[key] != there.get(key) for key in ("uid", "resourceVersion")):
+                return _status(409, "Conflict", "the object has been modified")
+            self.write(body)
+        return Answer(200, json.dumps(self.lease).encode())
+
+
+def _not_found() -> Answer:
+    return _status(404, "NotFound", 'leases.coordination.k8s.io "leader" not found')
+
+
+def _status(code: int, reason: str, message: str) -> Answer:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+        "details": {"name": "leader", "kind": "leases"},
+    }
+    return Answer(code, json.dumps(status).encode())
+
+
+@pytest.fixture
+def server() -> LeaseServer:
+    return LeaseServer()
+
+
+@pytest.fixture
+def lock(server: LeaseServer) -> LeaseLock:
+    return LeaseLock(server, "ns", "leader", agent="test")
+
+
+@pytest.fixture(scope="session")
+def make_server() -> type[LeaseServer]:
+    return LeaseServer

@@ -1,0 +1,257 @@
+"""Several candidates, a network that does what it likes, wrong clocks, meddling people: never two leaders."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from kubeloop.leader import ElectionSettings, Fence, LeaseLock
+from kubeloop.leader.actions import Create, Event, Failed, Now, Over, Read, Sleep, Stop, Tick, Update
+from kubeloop.leader.core import ElectorCore, Phase
+
+CANDIDATES = 3
+LEASE, RENEW, RETRY = 15, 10.0, 2.0
+TICK = 0.5
+NEVER = math.inf
+ORDER = list(Phase)
+
+
+@dataclass
+class Flight:
+    """A request on its way: `event` is its answer once the server has carried it out."""
+
+    action: Read | Create | Update
+    sent: float
+    there: float
+    back: float
+    event: Event | None = None
+
+
+@dataclass
+class Candidate:
+    """A process: its clocks, its elector, and the fence as the threads would drive it."""
+
+    number: int
+    rate: float
+    offset: float
+    wall: float
+    core: ElectorCore
+    fence: Fence
+    flight: Flight | None = None
+    network: tuple[float, float] = (0.0, 0.0)
+    suspended: bool = False
+    wake: float = -NEVER
+    over: bool = False
+    phases: list[Phase] = field(default_factory=list)
+
+
+class Election(RuleBasedStateMachine):
+    make_server: Any = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 0.0
+        self.server = self.make_server()
+        self.lock = LeaseLock(self.server, "ns", "leader", agent="simulation")
+        self.candidates: list[Candidate] = []
+        self.ghosts: list[Flight] = []  # given up by the sender, not yet arrived
+        self.born = 0
+        self.rng = random.Random(7)
+
+    @initialize(
+        # The ratio of any two of these is below lease duration / renew deadline.
+        rates=st.lists(st.floats(0.85, 1.25), min_size=CANDIDATES, max_size=CANDIDATES),
+        walls=st.lists(st.floats(-1e8, 1e8), min_size=CANDIDATES, max_size=CANDIDATES),
+    )
+    def begin(self, rates: list[float], walls: list[float]) -> None:
+        self.candidates = [self.new(n, rates[n], walls[n]) for n in range(CANDIDATES)]
+
+    def new(self, number: int, rate: float, wall: float) -> Candidate:
+        self.born += 1
+        config = ElectionSettings(f"candidate-{number}-{self.born}", LEASE, RENEW, RETRY)
+        core = ElectorCore("ns", "leader", config, self.rng)
+        candidate = Candidate(number, rate, self.rng.uniform(0, 1e6), wall, core, None)  # type: ignore[arg-type]
+        candidate.fence = Fence(lambda: self.steady(candidate))
+        return candidate
+
+    def steady(self, candidate: Candidate) -> float:
+        return candidate.offset + self.time * candidate.rate
+
+    def now(self, candidate: Candidate) -> Now:
+        wall = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.time + candidate.wall)
+        return Now(self.steady(candidate), wall)
+
+    def step(self, candidate: Candidate, event: Event) -> None:
+        """What the elector's thread does between two requests."""
+        if candidate.over:
+            return
+        action = candidate.core.step(self.now(candidate), event)
+        phase = candidate.core.phase
+        if not candidate.phases or candidate.phases[-1] is not phase:
+            candidate.phases.append(phase)
+            assert sorted(candidate.phases, key=ORDER.index) == candidate.phases
+        leads = phase is Phase.LEADING and candidate.fence.extend(candidate.core.until)
+        if phase is not Phase.STANDBY and not leads:
+            candidate.fence.close()
+        match action:
+            case Sleep(until):
+                candidate.wake = until
+            case Over():
+                candidate.over = True
+            case _:
+                assert 0 < action.timeout <= candidate.core.settings.request_timeout
+                there, back = (self.time + delay for delay in candidate.network)
+                candidate.flight = Flight(action, self.time, there, back + candidate.network[0])
+
+    def arrive(self, flight: Flight) -> None:
+        if flight.event is None:
+            flight.event = self.lock.perform(flight.action)
+
+    # What can happen
+
+    @rule(
+        number=st.integers(0, CANDIDATES - 1),
+        there=st.sampled_from([0.0, 0.0, 0.0, 1.0, 4.0, 8.0, NEVER]),
+        back=st.sampled_from([0.0, 0.0, 0.0, 1.0, 4.0, 8.0, NEVER]),
+    )
+    def the_network_of_a_candidate_changes(self, number: int, there: float, back: float) -> None:
+        """How long its requests and their answers take from now on."""
+        self.candidates[number].network = (there, back)
+
+    @rule(number=st.integers(0, CANDIDATES - 1))
+    def a_process_is_suspended_or_resumed(self, number: int) -> None:
+        self.candidates[number].suspended = not self.candidates[number].suspended
+
+    @rule(seconds=st.sampled_from([0.5, 2.0, 5.0, 10.0, 20.0, 40.0]))
+    def time_passes(self, seconds: float) -> None:
+        for _ in range(int(seconds / TICK)):
+            for candidate in self.candidates:
+                self.work(candidate)
+                self.at_most_one_may_write()
+            self.time += TICK
+            self.at_most_one_may_write()
+
+    def work(self, candidate: Candidate) -> None:
+        """Whatever is due at this moment for this candidate and its requests."""
+        if candidate.flight is not None:
+            self.move(candidate.flight)
+        if candidate.suspended:
+            return
+        flight = candidate.flight
+        if flight is None:
+            if candidate.wake <= self.steady(candidate):
+                self.step(candidate, Tick(early=self.rng.random() < 0.1))
+            if candidate.flight is not None:
+                self.move(candidate.flight)
+        elif flight.event is not None and self.time >= flight.back:
+            candidate.flight = None
+            self.step(candidate, flight.event)
+        elif flight.back == NEVER and self.time >= flight.sent + flight.action.timeout:
+            self.give_up(candidate)
+            self.step(candidate, Failed("timed out"))
+
+    def give_up(self, candidate: Candidate) -> None:
+        flight = candidate.flight
+        if flight is not None and flight.event is None:
+            self.ghosts.append(flight)
+        candidate.flight = None
+
+    def move(self, flight: Flight) -> None:
+        if flight.event is None and self.time >= flight.there:
+            self.arrive(flight)
+
+    @precondition(lambda self: self.ghosts)
+    @rule(data=st.data())
+    def a_request_arrives_long_after_it_was_given_up(self, data: st.DataObject) -> None:
+        self.arrive(self.ghosts.pop(data.draw(st.integers(0, len(self.ghosts) - 1))))
+
+    @rule(number=st.integers(0, CANDIDATES - 1))
+    def a_process_is_killed_and_started_anew(self, number: int) -> None:
+        old = self.candidates[number]
+        self.give_up(old)
+        self.candidates[number] = self.new(number, old.rate, old.wall)
+
+    @rule(number=st.integers(0, CANDIDATES - 1), release=st.booleans())
+    def a_candidate_is_stopped(self, number: int, release: bool) -> None:
+        candidate = self.candidates[number]
+        assume(candidate.flight is None)
+        candidate.fence.close()
+        self.step(candidate, Stop(release))
+
+    @rule(number=st.integers(0, CANDIDATES - 1), seconds=st.floats(-1e7, 1e7))
+    def a_wall_clock_jumps(self, number: int, seconds: float) -> None:
+        self.candidates[number].wall += seconds
+
+    @rule()
+    def somebody_deletes_the_lease(self) -> None:
+        self.server.write(None)
+
+    @precondition(lambda self: self.server.lease is not None)
+    @rule(holder=st.sampled_from(["thief", "", *range(CANDIDATES)]), seconds=st.integers(LEASE, 2 * LEASE))
+    def somebody_overwrites_the_holder(self, holder: str | int, seconds: int) -> None:
+        name = holder if isinstance(holder, str) else self.candidates[holder].core.settings.identity
+        self.server.edit(holderIdentity=name, leaseDurationSeconds=seconds)
+
+    @precondition(lambda self: self.server.lease is not None)
+    @rule()
+    def somebody_adds_a_label_and_a_preference(self) -> None:
+        lease = self.server.lease
+        self.server.write({**lease, "metadata": {**lease["metadata"], "labels": {"team": "a"}}})
+
+    # What must hold
+
+    @invariant()
+    def at_most_one_may_write(self) -> None:
+        writers = [c.core.settings.identity for c in self.candidates if c.fence.may_write()]
+        assert len(writers) <= 1, writers
+
+    def teardown(self) -> None:
+        """The network heals and everybody meddling goes home: soon somebody leads, and stays."""
+        if not self.candidates:
+            return
+        for candidate in self.candidates:
+            candidate.network, candidate.suspended = (0.0, 0.0), False
+            self.give_up(candidate)
+            self.step(candidate, Failed("healed"))
+        terms = set()
+        heal_by = self.time + 2 * LEASE / 0.85 + LEASE + 3 * RETRY
+        while self.time < heal_by + LEASE:
+            for candidate in list(self.candidates):
+                if candidate.over:
+                    self.a_process_is_killed_and_started_anew(candidate.number)
+            self.time_passes(TICK)
+            if self.time >= heal_by:
+                terms.add(tuple(c.core.settings.identity for c in self.candidates if c.fence.may_write()))
+        assert len(terms) == 1
+        assert terms != {()}
+
+
+@pytest.mark.parametrize("steps", [20, 60])
+def test_never_two_candidates_may_write_and_one_does_when_the_network_heals(
+    make_server: Any, steps: int
+) -> None:
+    """The election's one promise, under lost, late and doubled requests, clock skew and drift, and theft."""
+    Election.make_server = make_server
+    examples = 80 if steps == 20 else 25
+    config = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(Election, settings=config)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webapp_operator.resources import (
@@ -148,6 +148,7 @@ def test_a_webapp_that_was_never_stored_cannot_own_anything(make_app: MakeApp) -
         build_deployment(unsaved)
 
 
+@settings(max_examples=50)
 @given(NAMES)
 def test_every_legal_name_gives_legal_labels(make_app: MakeApp, name: str) -> None:
     """R0.8: names of up to 253 characters."""
@@ -156,6 +157,7 @@ def test_every_legal_name_gives_legal_labels(make_app: MakeApp, name: str) -> No
     assert labels(make_app(name))[SELECTOR_LABEL] == label_value(name)
 
 
+@settings(max_examples=50)
 @given(NAMES, NAMES)
 def test_different_names_give_different_labels(one: str, other: str) -> None:
     """R0.8: two WebApps never select each other's pods."""

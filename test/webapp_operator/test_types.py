@@ -221,7 +221,7 @@ LIKELY = st.one_of(
 NULLABLE = sorted(name for name, schema in SPEC["properties"].items() if schema.get("nullable"))
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.data())
 def test_schema_and_class_accept_and_refuse_the_same(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(SPEC["properties"])))

@@ -136,8 +136,13 @@ class Model(metaclass=ModelMeta):
         return dataclasses.replace(self, **changes)
 
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+
 def to_json_value(value: Any) -> Any:
     """The JSON form of any value that a model's field can have."""
+    if value.__class__ in _PLAIN:
+        return value
     if isinstance(value, Model):
         return value.to_wire()
     if isinstance(value, tuple | list):
@@ -152,8 +157,6 @@ def to_json_value(value: Any) -> Any:
         return format_duration(value)
     if isinstance(value, str):
         return str(value)  # a Quantity is a str of its own kind
-    if value is None or isinstance(value, int | float):
-        return value
     return to_jsonable_python(value)
 
 

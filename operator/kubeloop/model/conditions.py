@@ -72,6 +72,8 @@ def set_condition(existing: tuple[Condition, ...], new: Condition, now: datetime
     message longer than MAX_MESSAGE is cut.
     """
     old = find_condition(existing, new.type)
+    if old is not None and old.last_transition_time and _content(old) == _content(new):
+        return existing  # by far the most frequent case: nothing has happened
     kept = old.last_transition_time if old is not None and old.status == new.status else None
     settled = new.replace(last_transition_time=kept or format_time(now), message=_bounded(new.message))
     if settled == old:
@@ -88,6 +90,11 @@ def set_conditions(
     for condition in new:
         existing = set_condition(existing, condition, now)
     return existing
+
+
+def _content(condition: Condition) -> tuple[str, str, str, int | None]:
+    """All but the type and the time."""
+    return (condition.status, condition.reason, condition.message, condition.observed_generation)
 
 
 def _bounded(message: str) -> str:

@@ -8,7 +8,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -17,7 +17,7 @@ from kubeloop.model import EMPTY, FrozenDict, Items, JsonObject, JsonValue, Map,
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
     lambda children: st.lists(children) | st.dictionaries(st.text(), children),
-    max_leaves=12,
+    max_leaves=6,
 )
 
 
@@ -61,12 +61,14 @@ def test_a_frozen_map_copies_pickles_hashes_and_serialises() -> None:
     assert {**frozen, "c": 1} == {"a": (1, {"b": None}), "c": 1}
 
 
+@settings(max_examples=40)
 @given(JSON)
 def test_thawing_gives_back_what_was_frozen(value: Any) -> None:
     assert thaw(freeze(value)) == value
 
 
-@given(st.dictionaries(st.text(), JSON))
+@settings(max_examples=40)
+@given(st.dictionaries(st.text(), JSON, max_size=3))
 def test_raw_json_gives_back_its_object_anew_each_time(value: dict[str, Any]) -> None:
     raw = RawJson.of(value)
 

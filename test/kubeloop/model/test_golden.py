@@ -96,7 +96,7 @@ PLAIN = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=400)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(data=st.data())
 def test_schema_and_model_accept_and_refuse_the_same(gadget: Any, data: st.DataObject) -> None:
     schema = gadget.crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubeloop.model import freeze, to_yaml
@@ -14,7 +14,7 @@ from kubeloop.model import freeze, to_yaml
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")),
     lambda children: st.lists(children) | st.dictionaries(st.text(st.characters(codec="utf-8")), children),
-    max_leaves=10,
+    max_leaves=6,
 )
 
 
@@ -36,6 +36,7 @@ def test_several_documents_are_separated() -> None:
     assert to_yaml({"a": 1}, {"b": 2}) == "---\na: 1\n---\nb: 2\n"
 
 
+@settings(max_examples=40)
 @given(JSON)
 def test_what_is_written_reads_back_equal(value: Any) -> None:
     assert yaml.safe_load(to_yaml(value)) == value

@@ -103,7 +103,6 @@ class BuiltinSchema(KindSchema):
                 f'{self.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {self.kind}: {error}'
             ) from error
 
-
     def converted(self, obj: Object) -> Object:
         return self.prune(obj)[0]
 

@@ -162,7 +162,9 @@ def _scalar(value: Any, kind: type, node: Node, path: str, owner: Node) -> Any:
 def _time(value: str, node: Node) -> str:
     text = canonical_time(value, micro=node.name == _MICRO_TIME)
     if text is None:
-        layout = "2006-01-02T15:04:05.000000Z07:00" if node.name == _MICRO_TIME else "2006-01-02T15:04:05Z07:00"
+        layout = (
+            "2006-01-02T15:04:05.000000Z07:00" if node.name == _MICRO_TIME else "2006-01-02T15:04:05Z07:00"
+        )
         raise DecodeError(
             f'parsing time {json.dumps(value)} as "{layout}": cannot parse {json.dumps(value)} as "2006"'
         )

@@ -28,7 +28,9 @@ def prune(value: Any, node: Node, path: str, unknown: list[str], *, root: bool =
     return value
 
 
-def _prune_map(value: dict[str, Any], node: Node, path: str, unknown: list[str], root: bool) -> dict[str, Any]:
+def _prune_map(
+    value: dict[str, Any], node: Node, path: str, unknown: list[str], root: bool
+) -> dict[str, Any]:
     fields = node.fields
     declared = node.raw.get("additionalProperties")
     element = node.element if isinstance(declared, dict) else None

@@ -161,7 +161,9 @@ class Check:
             limit = _INT32 if self.format == "int32" else _INT64
             if not -limit <= value < limit:
                 suffix = f"with format {self.format}" if self.format else "(default format)"
-                out.append(_plain(f"Checked value must be of type integer {suffix} in {path.removeprefix('.')}"))
+                out.append(
+                    _plain(f"Checked value must be of type integer {suffix} in {path.removeprefix('.')}")
+                )
         if self.multiple_of is not None and value % self.multiple_of != 0:
             self._invalid(path, value, f"should be a multiple of {causes.shown(self.multiple_of)}", out)
         least, most = self.minimum, self.maximum

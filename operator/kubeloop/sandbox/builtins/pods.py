@@ -1,0 +1,110 @@
+"""Pods: defaults, what admission adds, and how little of them may be changed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kubeloop.sandbox.builtins.containers import validate_pod_spec
+from kubeloop.sandbox.builtins.defaulting import Object, fill, inside
+from kubeloop.sandbox.builtins.podspec import default_pod_spec, default_requests, quality_of_service
+from kubeloop.sandbox.builtins.strategy import BuiltinStrategy
+from kubeloop.sandbox.schema import causes
+from kubeloop.sandbox.status import Cause
+
+_TOLERATION_SECONDS = 300
+_ADMITTED = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+_CHANGEABLE = (
+    "spec.containers[*].image",
+    "spec.initContainers[*].image",
+    "spec.activeDeadlineSeconds",
+    "spec.tolerations (only additions to existing tolerations)",
+    "spec.terminationGracePeriodSeconds (allow it to be set to 1 if it was previously negative)",
+)
+
+
+class PodStrategy(BuiltinStrategy):
+    """Pods. Of admission the service account's name, priority and the default tolerations are simulated;
+    no token volume is added."""
+
+    generation = True
+    graceful = True
+    status_resets = (
+        ("spec",),
+        ("metadata", "deletionTimestamp"),
+        ("metadata", "ownerReferences"),
+    )
+
+    def __init__(self) -> None:
+        super().__init__(status_subresource=True)
+
+    def defaults(self, obj: Object) -> Object:
+        return inside(obj, "spec", _default_spec)
+
+    def prepare_create(self, obj: Object, now: datetime) -> Object:
+        del now
+        spec = _admitted(obj["spec"])
+        status = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+        return {**obj, "spec": spec, "status": status}
+
+    def prepare_status_update(self, obj: Object, old: Object) -> Object:
+        metadata = {k: v for k, v in obj["metadata"].items() if k != "ownerReferences"}
+        if "ownerReferences" in old["metadata"]:
+            metadata["ownerReferences"] = old["metadata"]["ownerReferences"]
+        status = fill(obj.get("status") or {}, {"qosClass": (old.get("status") or {}).get("qosClass")})
+        return {**obj, "metadata": metadata, "spec": old["spec"], "status": status}
+
+    def generation_moves(self, obj: Object, old: Object) -> bool:
+        return bool(obj["spec"] != old["spec"])
+
+    def validate_create(self, obj: Object) -> list[Cause]:
+        return validate_pod_spec(obj["spec"], "spec")
+
+    def validate_update(self, obj: Object, old: Object) -> list[Cause]:
+        found = validate_pod_spec(obj["spec"], "spec")
+        if _fixed_part(obj["spec"]) != _fixed_part(old["spec"]):
+            listed = ",".join(f"`{name}`" for name in _CHANGEABLE)
+            text = f"pod updates may not change fields other than {listed}"
+            found.append(causes.forbidden("spec", text))
+        return found
+
+
+def _default_spec(spec: Object) -> Object:
+    spec = fill(default_pod_spec(spec), {"enableServiceLinks": True})
+    return default_requests(spec)
+
+
+def _admitted(spec: Object) -> Object:
+    account = spec.get("serviceAccountName") or "default"
+    tolerations = list(spec.get("tolerations") or ())
+    for condition in ("not-ready", "unreachable"):
+        key = f"node.kubernetes.io/{condition}"
+        if not any(
+            t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None) for t in tolerations
+        ):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": _TOLERATION_SECONDS,
+                }
+            )
+    return {
+        **_ADMITTED,
+        **spec,
+        "serviceAccountName": account,
+        "serviceAccount": account,
+        "tolerations": tolerations,
+    }
+
+
+def _fixed_part(spec: Object) -> Object:
+    fixed = {
+        key: value
+        for key, value in spec.items()
+        if key not in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName")
+    }
+    for key in ("containers", "initContainers"):
+        if key in fixed:
+            fixed[key] = [{k: v for k, v in c.items() if k != "image"} for c in fixed[key]]
+    return fixed

@@ -1,0 +1,280 @@
+"""Whether a version's openAPIV3Schema is structural and can be enforced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubeloop.sandbox.schema import causes
+from kubeloop.sandbox.schema.compile import compile_structural
+from kubeloop.sandbox.schema.formats import go_pattern
+from kubeloop.sandbox.schema.structural import prune
+from kubeloop.sandbox.schema.validate import Check, problems, to_causes
+from kubeloop.sandbox.status import Cause
+
+Object = dict[str, Any]
+
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_FORBIDDEN = ("$ref", "id", "definitions", "dependencies", "patternProperties", "additionalItems", "$schema")
+_ROOT_SIBLINGS = ("apiVersion", "kind", "metadata")
+
+
+def uses_cel(schema: Any) -> bool:
+    """Whether any part of a schema carries x-kubernetes-validations."""
+    if isinstance(schema, dict):
+        if schema.get("x-kubernetes-validations"):
+            return True
+        return any(
+            uses_cel(value) for key, value in schema.items() if key not in ("default", "example", "enum")
+        )
+    return isinstance(schema, list) and any(map(uses_cel, schema))
+
+
+def validate_schema(schema: Object, field: str, *, status: bool) -> list[Cause]:
+    """ValidateCustomResourceDefinitionOpenAPISchema and the structural checks that follow it."""
+    found: list[Cause] = []
+    if status and schema.get("type") not in (None, "", "object"):
+        pass_type = causes.invalid(f"{field}.type", schema["type"], "must be object at the root")
+        found.append(pass_type)
+    found += _openapi(schema, field)
+    if found:
+        return found
+    found += _structural(schema, field, root=True, level=0)
+    if not found:
+        found += _types(schema, field)
+    if not found:
+        found += _defaults(schema, field)
+    return found
+
+
+def _children(schema: Object, field: str) -> list[tuple[Object, str]]:
+    """The sub-schemas that describe values (not the logical ones)."""
+    out: list[tuple[Object, str]] = []
+    for key, child in sorted((schema.get("properties") or {}).items()):
+        out.append((child, f"{field}.properties[{key}]"))
+    if isinstance(schema.get("additionalProperties"), dict):
+        out.append((schema["additionalProperties"], f"{field}.additionalProperties"))
+    if isinstance(schema.get("items"), dict):
+        out.append((schema["items"], f"{field}.items"))
+    return out
+
+
+def _logical(schema: Object, field: str) -> list[tuple[Object, str]]:
+    out: list[tuple[Object, str]] = []
+    for key in ("allOf", "anyOf", "oneOf"):
+        for index, child in enumerate(schema.get(key) or ()):
+            out.append((child, f"{field}.{key}[{index}]"))
+    if isinstance(schema.get("not"), dict):
+        out.append((schema["not"], f"{field}.not"))
+    return out
+
+
+def _openapi(schema: Object, field: str) -> list[Cause]:
+    """What no schema of a CRD may use at all."""
+    found: list[Cause] = []
+    for key in _FORBIDDEN:
+        if schema.get(key):
+            found.append(causes.forbidden(f"{field}.{key}", f"{key} is not supported"))
+    if schema.get("uniqueItems"):
+        text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        found.append(causes.forbidden(f"{field}.uniqueItems", text))
+    additional, properties = schema.get("additionalProperties"), schema.get("properties")
+    if additional is False:
+        found.append(
+            causes.forbidden(f"{field}.additionalProperties", "additionalProperties cannot be set to false")
+        )
+    elif additional is not None and properties:
+        text = "additionalProperties and properties are mutual exclusive"
+        found.append(causes.forbidden(f"{field}.additionalProperties", text))
+    if schema.get("type") == "array" and schema.get("items") is None:
+        found.append(causes.required(f"{field}.items", "must be specified"))
+    if isinstance(schema.get("items"), list):
+        text = "items must be a schema object and not an array"
+        found.append(causes.forbidden(f"{field}.items", text))
+    pattern = schema.get("pattern")
+    if pattern and go_pattern(pattern) is None:
+        text = f"must be a valid regular expression, but isn't: {_regexp_error(pattern)}"
+        found.append(causes.invalid(f"{field}.pattern", pattern, text))
+    found += _list_type(schema, field)
+    for child, where in _children(schema, field) + _logical(schema, field):
+        found += _openapi(child, where)
+    return found
+
+
+def _regexp_error(pattern: str) -> str:
+    if pattern.count("(") > pattern.count(")"):
+        return f"error parsing regexp: missing closing ): `{pattern}`"
+    if pattern.count("[") > pattern.count("]"):
+        return f"error parsing regexp: missing closing ]: `{pattern[pattern.rindex('[') :]}`"
+    return f"error parsing regexp: `{pattern}`"
+
+
+def _list_type(schema: Object, field: str) -> list[Cause]:
+    found: list[Cause] = []
+    kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or []
+    items = schema.get("items") if isinstance(schema.get("items"), dict) else None
+    where = f"{field}.x-kubernetes-list-type"
+    if kind is not None and kind not in ("atomic", "set", "map"):
+        found.append(causes.not_supported(where, kind, ("atomic", "set", "map")))
+    if kind in ("atomic", "set", "map") and schema.get("type") != "array":
+        found.append(
+            causes.invalid(
+                f"{field}.type",
+                schema.get("type", ""),
+                "must be array if x-kubernetes-list-type is specified",
+            )
+        )
+    if kind == "map":
+        found += _map_keys(keys, items or {}, field)
+    elif keys:
+        text = "x-kubernetes-list-map-keys is forbidden unless x-kubernetes-list-type is map"
+        found.append(
+            causes.invalid(
+                f"{field}.x-kubernetes-list-type",
+                kind,
+                "must be map if x-kubernetes-list-map-keys is non-empty",
+            )
+            if kind is None
+            else causes.forbidden(f"{field}.x-kubernetes-list-map-keys", text)
+        )
+    if kind == "set" and items is not None and items.get("type") == "object":
+        if items.get("x-kubernetes-map-type") != "atomic":
+            text = "must be atomic as item of a list with x-kubernetes-list-type=set"
+            shown = items.get("x-kubernetes-map-type")
+            found.append(causes.invalid(f"{field}.items.x-kubernetes-map-type", shown, text))
+    map_type = schema.get("x-kubernetes-map-type")
+    if map_type is not None and map_type not in ("atomic", "granular"):
+        found.append(causes.not_supported(f"{field}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
+    return found
+
+
+def _map_keys(keys: list[str], items: Object, field: str) -> list[Cause]:
+    if not keys:
+        text = "must not be empty if x-kubernetes-list-type is map"
+        return [causes.required(f"{field}.x-kubernetes-list-map-keys", text)]
+    found: list[Cause] = []
+    if items.get("type") != "object":
+        text = "must be object if parent array's x-kubernetes-list-type is map"
+        found.append(causes.invalid(f"{field}.items.type", items.get("type", ""), text))
+    properties = items.get("properties") or {}
+    seen: set[str] = set()
+    for index, key in enumerate(keys):
+        where = f"{field}.x-kubernetes-list-map-keys[{index}]"
+        if key in seen:
+            found.append(causes.duplicate(where, key))
+        seen.add(key)
+        child = properties.get(key)
+        if child is None:
+            found.append(causes.invalid(where, key, "entries must all be names of item properties"))
+        elif child.get("type") in ("array", "object"):
+            text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            found.append(causes.invalid(f"{field}.items.properties[{key}].type", child["type"], text))
+        elif child.get("default") is None and key not in (items.get("required") or ()):
+            text = (
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required "
+                "property"
+            )
+            found.append(causes.required(f"{field}.items.properties[{key}].default", text))
+    return found
+
+
+def _structural(schema: Object, field: str, *, root: bool, level: int) -> list[Cause]:
+    """KEP 20190425: types everywhere, nothing structural inside logical parts."""
+    found: list[Cause] = []
+    kind = schema.get("type", "")
+    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if not kind:
+        if root:
+            found.append(causes.required(f"{field}.type", "must not be empty at the root"))
+        elif not free:
+            place = "array items" if field.endswith(".items") else "specified object fields"
+            found.append(causes.required(f"{field}.type", f"must not be empty for {place}"))
+    if root and kind and kind != "object":
+        found.append(causes.invalid(f"{field}.type", kind, "must be object at the root"))
+    if schema.get("x-kubernetes-int-or-string") and kind:
+        text = "must be empty if x-kubernetes-int-or-string is true"
+        found.append(causes.invalid(f"{field}.type", kind, text))
+    if schema.get("x-kubernetes-preserve-unknown-fields") and kind not in ("", "object", "array"):
+        text = "must be object if x-kubernetes-preserve-unknown-fields is true"
+        found.append(causes.invalid(f"{field}.type", kind, text))
+    if schema.get("x-kubernetes-embedded-resource"):
+        if kind != "object":
+            text = "must be object if x-kubernetes-embedded-resource is true"
+            found.append(causes.invalid(f"{field}.type", kind, text))
+        elif not schema.get("properties") and not schema.get("x-kubernetes-preserve-unknown-fields"):
+            text = (
+                "must not be empty if x-kubernetes-embedded-resource is true without "
+                "x-kubernetes-preserve-unknown-fields"
+            )
+            found.append(causes.required(f"{field}.properties", text))
+    if root or schema.get("x-kubernetes-embedded-resource"):
+        found += _metadata(schema, field)
+    for child, where in _logical(schema, field):
+        found += _inside_logic(child, where, _is_int_or_string_choice(schema))
+    for child, where in _children(schema, field):
+        found += _structural(child, where, root=False, level=level + 1)
+    return found
+
+
+def _is_int_or_string_choice(schema: Object) -> bool:
+    return bool(schema.get("x-kubernetes-int-or-string"))
+
+
+def _metadata(schema: Object, field: str) -> list[Cause]:
+    metadata = (schema.get("properties") or {}).get("metadata")
+    if metadata is None:
+        return []
+    declared = set((metadata.get("properties") or {}))
+    extra = {k for k in metadata if k not in ("type", "properties", "description", "required")}
+    if declared - {"name", "generateName"} or extra:
+        text = (
+            "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        )
+        return [causes.forbidden(f"{field}.properties[metadata]", text)]
+    return []
+
+
+def _inside_logic(schema: Object, field: str, int_or_string: bool) -> list[Cause]:
+    """Sub-schemas of allOf & co. only restrict values; they may not describe structure."""
+    found: list[Cause] = []
+    for key in ("description", "default", "title", "example"):
+        if schema.get(key):
+            found.append(causes.forbidden(f"{field}.{key}", "must be empty to be structural"))
+    if schema.get("type") and not int_or_string:
+        found.append(causes.forbidden(f"{field}.type", "must be empty to be structural"))
+    if schema.get("nullable"):
+        found.append(causes.forbidden(f"{field}.nullable", "must be false to be structural"))
+    if schema.get("additionalProperties") is not None:
+        text = "must be undefined to be structural"
+        found.append(causes.forbidden(f"{field}.additionalProperties", text))
+    for key in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+        if schema.get(key):
+            found.append(causes.forbidden(f"{field}.{key}", "must be false to be structural"))
+    for child, where in _children(schema, field) + _logical(schema, field):
+        found += _inside_logic(child, where, False)
+    return found
+
+
+def _types(schema: Object, field: str) -> list[Cause]:
+    found: list[Cause] = []
+    kind = schema.get("type", "")
+    if kind and kind not in _TYPES:
+        found.append(causes.not_supported(f"{field}.type", kind, _TYPES))
+    for child, where in _children(schema, field):
+        found += _types(child, where)
+    return found
+
+
+def _defaults(schema: Object, field: str) -> list[Cause]:
+    """A default must be valid where it stands, and complete: nothing in it may be pruned."""
+    found: list[Cause] = []
+    value = schema.get("default")
+    if value is not None:
+        unknown: list[str] = []
+        prune(value, compile_structural(schema), "", unknown)
+        if unknown:
+            found.append(causes.invalid(f"{field}.default", value, "must not have unknown fields"))
+        else:
+            found += to_causes(problems(Check(schema), value), f"{field}.default")
+    for child, where in _children(schema, field):
+        found += _defaults(child, where)
+    return found

@@ -1,0 +1,153 @@
+"""From an accepted CRD to the resources it serves, one per served version."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from kubeloop.sandbox.registry import Column, Object, ResourceInfo, ScalePaths, Strategy
+from kubeloop.sandbox.schema import CustomSchema, causes
+from kubeloop.sandbox.status import Cause
+
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""In the order in which discovery lists them for custom resources."""
+
+
+def infos(crd: Object) -> list[ResourceInfo]:
+    """The served resources of a valid CRD, by its accepted names."""
+    spec = crd["spec"]
+    names = (crd.get("status") or {}).get("acceptedNames") or {}
+    if not names.get("plural") or not names.get("kind"):
+        names = spec["names"]
+    storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    return [_info(spec, names, version, storage) for version in spec["versions"] if version.get("served")]
+
+
+def _info(spec: Object, names: Object, version: Object, storage: str) -> ResourceInfo:
+    openapi = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    api_version = f"{spec['group']}/{version['name']}"
+    schema = CustomSchema(names["kind"], api_version, openapi)
+    subresources = version.get("subresources") or {}
+    scale = _scale(subresources.get("scale"))
+    status = subresources.get("status") is not None
+    served = frozenset(name for name, on in (("status", status), ("scale", scale is not None)) if on)
+    fields = [field["jsonPath"].removeprefix(".") for field in version.get("selectableFields") or ()]
+    return ResourceInfo(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        singular=names.get("singular") or names["kind"].lower(),
+        list_kind=names.get("listKind") or names["kind"] + "List",
+        schema=schema,
+        strategy=CustomStrategy(schema, status=status, scale=scale),
+        namespaced=spec["scope"] == "Namespaced",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        verbs=_VERBS,
+        subresources=served,
+        columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
+        scale=scale,
+        selectable_fields=tuple(fields),
+        custom=True,
+        storage_version=storage,
+        openapi=openapi,
+        warning=_warning(spec, names, version),
+    )
+
+
+def _warning(spec: Object, names: Object, version: Object) -> str:
+    if not version.get("deprecated"):
+        return ""
+    default = f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
+    return str(version.get("deprecationWarning") or default)
+
+
+def _scale(scale: Object | None) -> ScalePaths | None:
+    if scale is None:
+        return None
+    return ScalePaths(
+        scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or None
+    )
+
+
+def _column(column: Object) -> Column:
+    return Column(
+        name=column["name"],
+        type=column["type"],
+        json_path=column["jsonPath"],
+        description=column.get("description", ""),
+        format=column.get("format", ""),
+        priority=column.get("priority", 0),
+    )
+
+
+class CustomStrategy(Strategy):
+    """The rules of a custom resource beyond its schema: numbers that /scale will read must be numbers."""
+
+    def __init__(self, schema: CustomSchema, *, status: bool, scale: ScalePaths | None) -> None:
+        super().__init__(status_subresource=status)
+        self._schema = schema
+        self._scale = scale
+
+    def validate_create(self, obj: Object) -> list[Cause]:
+        return self._scale_causes(obj, (True, True))
+
+    def validate_update(self, obj: Object, old: Object) -> list[Cause]:
+        del old
+        return self._scale_causes(obj, (True, True))
+
+    def validate_status_update(self, obj: Object, old: Object) -> list[Cause]:
+        del old
+        return self._scale_causes(obj, (False, True))
+
+    def _scale_causes(self, obj: Object, parts: tuple[bool, bool]) -> list[Cause]:
+        if self._scale is None:
+            return []
+        found: list[Cause] = []
+        for wanted, path in zip(parts, (self._scale.spec_replicas, self._scale.status_replicas), strict=True):
+            if wanted:
+                found += _count(obj, path)
+        if self._scale.label_selector:
+            value, error = _nested(obj, self._scale.label_selector, str, "string")
+            if error:
+                found.append(causes.invalid(self._scale.label_selector, value, error))
+        return found
+
+
+def _nested(obj: Any, path: str, kind: type, name: str) -> tuple[Any, str]:
+    """The value at a dotted path, or a zero value and why there is none of that type."""
+    value = obj
+    parts = path.removeprefix(".").split(".")
+    for part in parts:
+        if not isinstance(value, dict):
+            shown = ".".join(parts)
+            return (
+                kind(),
+                f".{shown} accessor error: {value} is of the type {_go(value)}, expected map[string]interface{{}}",
+            )
+        if part not in value:
+            return kind(), ""
+        value = value[part]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        shown = ".".join(parts)
+        return kind(), f".{shown} accessor error: {value} is of the type {_go(value)}, expected {name}"
+    return value, ""
+
+
+def _go(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    names = {str: "string", int: "int64", float: "float64", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}" if isinstance(value, dict) else "<nil>")
+
+
+def _count(obj: Object, path: str) -> list[Cause]:
+    value, error = _nested(obj, path, int, "int64")
+    if error:
+        return [causes.invalid(path, value, error)]
+    if value < 0:
+        return [causes.invalid(path, value, "should be a non-negative integer")]
+    if value >= 2**31:
+        return [causes.invalid(path, value, f"should be less than or equal to {int(math.pow(2, 31)) - 1}")]
+    return []

@@ -40,9 +40,9 @@ types: ## mypy --strict
 layers: ## The import layers of docs/architecture.md
 	@hack/layers.sh
 
-.PHONY: bench
-bench: ## Measure this checkout
-	@hack/bench.sh $(ARGS)
+.PHONY: conformance
+conformance: ## Compare the recorded answers that judge the sandbox with a real control plane's
+	@hack/conformance.sh $(ARGS)
 
 ##@ Change it
 .PHONY: venv

@@ -140,9 +140,7 @@ class SandboxCluster(Cluster):
             return True
         resource = f"{asked.resource}/{asked.subresource}".rstrip("/")
         return any(
-            asked.group in rule["apiGroups"]
-            and resource in rule["resources"]
-            and asked.verb in rule["verbs"]
+            asked.group in rule["apiGroups"] and resource in rule["resources"] and asked.verb in rule["verbs"]
             for rule in self._rules
         )
 
@@ -178,9 +176,7 @@ class RealCluster(Cluster):
                 "kind": "ClusterRoleBinding",
                 "metadata": {"name": "operator-under-test"},
                 "roleRef": role,
-                "subjects": [
-                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
-                ],
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}],
             }
         )
 
@@ -198,7 +194,9 @@ class RealCluster(Cluster):
             log.seek(since)
             events = [json.loads(line) for line in log if line.endswith(b"\n")]
         return [
-            _write(event) for event in events if event["user"]["username"] == user and event["verb"] in WRITE_VERBS
+            _write(event)
+            for event in events
+            if event["user"]["username"] == user and event["verb"] in WRITE_VERBS
         ]
 
     def _flush_audit_log(self) -> None:
@@ -273,7 +271,9 @@ class OperatorProcess:
             *flags,
         ]
         with open(self.log, "wb") as log:
-            self._child = subprocess.Popen(command, cwd=ROOT / "operator", stdin=subprocess.DEVNULL, stderr=log)
+            self._child = subprocess.Popen(
+                command, cwd=ROOT / "operator", stdin=subprocess.DEVNULL, stderr=log
+            )
 
     def stop(self) -> None:
         """SIGTERM must be enough, within seconds, and the exit code 0."""
@@ -292,9 +292,7 @@ class OperatorProcess:
 
 
 @pytest.fixture
-def operator(
-    cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[OperatorProcess]:
+def operator(cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OperatorProcess]:
     """The operator, running on the test's namespace; its log is part of a failing test's report."""
     process = OperatorProcess(cluster, tmp_path)
     yield process

@@ -1,0 +1,118 @@
+"""What is imported is declared, what is declared is locked, and the locks can be trusted."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = ROOT / "hack" / "requirements"
+OWN = {"kubeloop", "webapp_operator", "book_controller"}
+BROUGHT_ALONG = {
+    "pydantic-core": "pydantic pins one exact version of its core: declaring it could only conflict",
+}
+
+
+def normal(name: str) -> str:
+    """PEP 503's form of a distribution's name."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared(section: str, key: str) -> set[str]:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    lines = [line for line in config[section][key].splitlines() if line and not line.startswith("#")]
+    return {normal(re.split(r"[\s<>=!~;\[]", line)[0]) for line in lines}
+
+
+def imported(files: Iterator[Path]) -> dict[str, set[str]]:
+    """Foreign top-level modules and the files that import them."""
+    found: dict[str, set[str]] = {}
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text())):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for name in names:
+                top = name.partition(".")[0]
+                if top not in sys.stdlib_module_names and top not in OWN:
+                    found.setdefault(top, set()).add(str(file.relative_to(ROOT)))
+    return found
+
+
+def distributions(modules: dict[str, set[str]]) -> dict[str, set[str]]:
+    known = metadata.packages_distributions()
+    return {normal(known[module][0]): files for module, files in modules.items()}
+
+
+def pins(lock: str) -> dict[str, str]:
+    text = (LOCKS / lock).read_text()
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
+
+
+class TestDeclared:
+    def test_the_product_imports_only_what_it_declares(self) -> None:
+        sandbox = ROOT / "operator" / "kubeloop" / "sandbox"
+        files = (f for f in ROOT.glob("operator/**/*.py") if sandbox not in f.parents)
+        used = distributions(imported(files))
+        undeclared = used.keys() - declared("options", "install_requires") - BROUGHT_ALONG.keys()
+
+        assert not {name: used[name] for name in undeclared}
+
+    def test_the_sandbox_imports_only_what_its_extra_adds(self) -> None:
+        used = distributions(imported((ROOT / "operator" / "kubeloop" / "sandbox").rglob("*.py")))
+        allowed = declared("options", "install_requires") | declared("options.extras_require", "sandbox")
+        undeclared = used.keys() - allowed - BROUGHT_ALONG.keys()
+
+        assert not {name: used[name] for name in undeclared}
+
+    def test_every_declared_package_is_used(self) -> None:
+        used = distributions(imported(ROOT.glob("operator/**/*.py"))).keys()
+        # Part of the product's shape from the start; metrics are their first user.
+        unused = declared("options", "install_requires") - used - {"prometheus-client"}
+
+        assert not unused
+
+    def test_tests_and_scripts_import_only_what_is_declared_for_them(self) -> None:
+        files = (f for folder in ("test", "hack", "bench") for f in (ROOT / folder).rglob("*.py"))
+        own = {"controlplane", "conformance", "conftest"}
+        modules = {name: where for name, where in imported(files).items() if name not in own}
+        allowed = {name for extra in ("dev", "sandbox") for name in declared("options.extras_require", extra)}
+        allowed |= declared("options", "install_requires") | BROUGHT_ALONG.keys()
+        used = distributions(modules)
+
+        assert not {name: used[name] for name in used.keys() - allowed}
+
+
+class TestLocked:
+    @pytest.mark.parametrize("lock", ["runtime.txt", "dev.txt", "build.txt"])
+    def test_every_pin_has_hashes_and_no_registry_is_named(self, lock: str) -> None:
+        text = (LOCKS / lock).read_text()
+        blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+
+        assert len(blocks) == len(pins(lock)) > 0
+        assert all("--hash=sha256:" in block for block in blocks)
+        assert "://" not in text
+        assert "index" not in re.sub(r"^\s+#.*$", "", text, flags=re.MULTILINE)
+
+    def test_what_is_declared_is_locked(self) -> None:
+        runtime = declared("options", "install_requires")
+        extras = declared("options.extras_require", "dev") | declared("options.extras_require", "sandbox")
+
+        assert not runtime - pins("runtime.txt").keys()
+        assert not (runtime | extras) - pins("dev.txt").keys()
+
+    def test_development_runs_on_the_very_versions_that_are_shipped(self) -> None:
+        development = pins("dev.txt")
+
+        assert not {k: v for k, v in pins("runtime.txt").items() if development.get(k) != v}
+        assert pins("build.txt").items() <= development.items()

@@ -118,8 +118,8 @@ class Context(Generic[C]):
             changes=self.changes,
         )
         self.object = type(app).model_validate(answer)
-        self.overtaken |= _wish(app) != _wish(self.object)
         if not self.dry_run:
+            self.overtaken |= _wish(app) != _wish(self.object)
             self._shared.remember_sent(app.key, SentStatus(app.uid, full, _status_of(self.object)))
 
     def _as_child(self, manifest: Mapping[str, Any]) -> dict[str, Any]:

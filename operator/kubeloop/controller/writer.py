@@ -77,10 +77,8 @@ class Writer:
 
     def _wrote(self, resource: Resource, obj: Mapping[str, Any], store: CacheOfKind[Any]) -> None:
         metadata = obj["metadata"]
-        namespace, name = metadata.get("namespace"), metadata["name"]
         with self._lock:
-            key = f"{namespace}/{name}" if namespace else name
-            self._written[resource.kind, key] = int(metadata["resourceVersion"])
+            self._written[resource.kind, _key(metadata)] = int(metadata["resourceVersion"])
         store.write_through(obj)
 
     def apply(
@@ -98,10 +96,8 @@ class Writer:
         answer = self._patch(
             resource, metadata["name"], metadata.get("namespace"), Apply(manifest), force=force
         )
-        moved = live is None or answer.object["metadata"].get("resourceVersion") != str(live.resource_version)
-        if moved:
-            verb = Verb.CREATED if answer.created else Verb.CHANGED
-            changes.append(self._change(verb, resource, live, answer.object))
+        verb = Verb.CREATED if answer.created else Verb.CHANGED
+        self._record(changes, verb, resource, live, answer.object)
         if not self.dry_run:
             self._wrote(resource, answer.object, store)
         return answer
@@ -125,11 +121,7 @@ class Writer:
     ) -> dict[str, Any]:
         """Patch the reconciled object itself; returns it as the server answered."""
         answer = self._patch(target.resource, target.name, target.namespace, patch, subresource=subresource)
-        if (
-            answer.object["metadata"].get("resourceVersion") != target.metadata.resource_version
-            or self.dry_run
-        ):
-            changes.append(self._change(Verb.CHANGED, target.resource, target, answer.object, subresource))
+        self._record(changes, Verb.CHANGED, target.resource, target, answer.object, subresource)
         if not self.dry_run:
             metadata = answer.object["metadata"]
             if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
@@ -141,7 +133,7 @@ class Writer:
 
     def delete(self, target: KubeObject, *, store: CacheOfKind[Any], changes: list[Change]) -> None:
         """Delete exactly this object (by uid); one that is already gone is fine."""
-        changes.append(self._change(Verb.DELETED, target.resource, target, None))
+        self._record(changes, Verb.DELETED, target.resource, target, None)
         try:
             answer = self.client.delete(
                 target.resource,
@@ -182,21 +174,37 @@ class Writer:
             dry_run=self.dry_run,
         )
 
-    def _change(
+    def _record(
         self,
+        changes: list[Change],
         verb: Verb,
         resource: Resource,
         before: KubeObject | None,
         after: Mapping[str, Any] | None,
         subresource: str = "",
-    ) -> Change:
-        metadata = before.metadata if before is not None else None
-        if metadata is not None:
-            namespace, name = metadata.namespace, metadata.name
-        else:
-            namespace, name = (after or {})["metadata"].get("namespace"), (after or {})["metadata"]["name"]
-        key = f"{namespace}/{name}" if namespace else name
+    ) -> None:
+        """Note a write, unless it turned out to change nothing."""
+        key = before.key if before is not None else _key((after or {})["metadata"])
         if not self.dry_run:
-            return Change(verb, resource.kind, key, subresource)
+            version = after["metadata"].get("resourceVersion") if after is not None else None
+            # An apply or patch without effect answers with the resourceVersion that was there.
+            if before is None or version != before.metadata.resource_version:
+                changes.append(Change(verb, resource.kind, key, subresource))
+            return
+        # A dry run moves no resourceVersion: compare what the object's class knows of it.
         old = before.to_wire() if before is not None else None
-        return Change(verb, resource.kind, key, subresource, old, dict(after) if after is not None else None)
+        new = dict(after) if after is not None else None
+        if before is not None and new is not None:
+            new = type(before).model_validate(new).to_wire()
+        if old is None or new is None or _content(old) != _content(new):
+            changes.append(Change(verb, resource.kind, key, subresource, old, new))
+
+
+def _content(wire: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {k: v for k, v in wire["metadata"].items() if k not in ("resourceVersion", "generation")}
+    return {**wire, "metadata": metadata}
+
+
+def _key(metadata: Mapping[str, Any]) -> str:
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

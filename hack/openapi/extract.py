@@ -3,9 +3,10 @@
     python hack/openapi/extract.py --server https://127.0.0.1:6443 --token-file TOKEN \\
         --ca CA.crt --zeros ZEROS.json
 
-Writes two gzipped JSON files into operator/kubeloop/sandbox/schema/data:
+Writes gzipped JSON files into operator/kubeloop/sandbox/schema/data:
 `schemas.json.gz` (every definition the simulated kinds reach, without descriptions: read at start) and
-`openapi.json.gz` (descriptions and paths: read when somebody asks for an OpenAPI document).
+`openapi.json.gz` (descriptions and paths: read when somebody asks for an OpenAPI document) and
+`columns.json.gz` (the column definitions of `kubectl get`).
 The output depends on nothing but the server's documents, so a second run changes no byte.
 """
 
@@ -36,9 +37,15 @@ ALSO = {"apis/autoscaling/v1": ["io.k8s.api.autoscaling.v1.Scale"]}
 SUBRESOURCES = {"status", "scale", "finalize"}
 
 
-def fetch(server: str, path: str, token: str, ca: str | None) -> dict[str, Any]:
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def fetch(
+    server: str, path: str, token: str, ca: str | None, accept: str = "application/json"
+) -> dict[str, Any]:
     context = ssl.create_default_context(cafile=ca)
-    request = urllib.request.Request(server + path, headers={"Authorization": f"Bearer {token}"})
+    headers = {"Authorization": f"Bearer {token}", "Accept": accept}
+    request = urllib.request.Request(server + path, headers=headers)
     with urllib.request.urlopen(request, context=context, timeout=60) as response:
         document: dict[str, Any] = json.load(response)
     return document
@@ -138,6 +145,12 @@ def main() -> None:
         schemas[name], texts[name] = split_descriptions(definitions[name])
         if name in zeros:
             schemas[name]["x-go"] = zeros[name]
+    columns: dict[str, Any] = {}
+    for name, plurals in WANTED.items():
+        for plural in sorted(plurals):
+            table = fetch(args.server, f"/{name}/{plural}?limit=1", token, args.ca, TABLE)
+            columns[f"{name}/{plural}"] = table["columnDefinitions"]
+    write("columns.json.gz", columns)
     write("schemas.json.gz", schemas)
     write("openapi.json.gz", {"descriptions": texts, "documents": documents})
 

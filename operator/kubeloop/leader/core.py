@@ -109,6 +109,8 @@ class ElectorCore:
         """What to do next, given what happened. After an action that is a request, its outcome is due."""
         if self.phase is Phase.LEADING and now.steady >= self.until:
             self._lose(f"not renewed in time: {self.why or 'the answer came too late'}")
+        if self.phase in (Phase.LOST, Phase.STOPPED):
+            return Over()
         if isinstance(event, Stop):
             self._stop(now.steady, release=event.release)
             event = Tick()

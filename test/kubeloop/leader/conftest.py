@@ -5,15 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import queue
+import random
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
-from kubeloop.leader import LeaseLock
+from kubeloop.leader import ElectionSettings, ElectorCore, LeaseLock, Phase
+from kubeloop.leader.actions import Action, Create, Event, Now, Read, Sleep, Tick, Update
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
 
@@ -190,3 +194,54 @@ def lock(server: LeaseServer) -> LeaseLock:
 @pytest.fixture(scope="session")
 def make_server() -> type[LeaseServer]:
     return LeaseServer
+
+
+class Script:
+    """One core played by hand: time only passes when the test says so."""
+
+    def __init__(self, server: LeaseServer, identity: str = "a", **options: Any) -> None:
+        self.server = server
+        self.core = ElectorCore("ns", "leader", ElectionSettings(identity, **options), random.Random(1))
+        self.lock = LeaseLock(server, "ns", "leader", agent="test")
+        self.time = 1000.0
+        self.wall = datetime(2026, 1, 1, tzinfo=UTC)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.time, self.wall)
+
+    def step(self, event: Event | None = None) -> Action:
+        return self.core.step(self.now, event or Tick())
+
+    def settle(self, event: Event | None = None) -> Action:
+        """Step and make all requests, without time passing, until there is nothing to do at once."""
+        action = self.step(event)
+        while isinstance(action, Read | Create | Update):
+            action = self.step(self.lock.perform(action))
+        return action
+
+    def wait(self, seconds: float) -> Action:
+        """Let time pass and do what is due meanwhile, when it is due."""
+        end = self.time + seconds
+        action = self.settle()
+        while isinstance(action, Sleep) and action.until <= end:
+            self.pass_time(action.until - self.time)
+            action = self.settle()
+        self.pass_time(end - self.time)
+        return self.settle()
+
+    def pass_time(self, seconds: float) -> None:
+        self.time += max(seconds, 0.0)
+        self.wall += timedelta(seconds=max(seconds, 0.0))
+
+    def lead(self) -> None:
+        """Become leader on a Lease that somebody released."""
+        self.server.write({"spec": {"leaseTransitions": 3}})
+        self.settle()
+        assert self.core.phase is Phase.LEADING
+        self.server.requests.clear()
+
+
+@pytest.fixture
+def script(server: LeaseServer) -> Callable[..., Script]:
+    return partial(Script, server)

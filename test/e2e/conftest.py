@@ -23,11 +23,21 @@ from typing import Any
 import pytest
 import yaml
 
+from kubeloop.client import Client, NotFound, connect, load_config
+from kubeloop.model import Resource
+
 ROOT = Path(__file__).resolve().parents[2]
 POLL = 0.05
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 OPERATOR_ROLE = ROOT / "config" / "rbac" / "operator_role.yaml"
 CRDS = ROOT / "config" / "crd"
+
+KINDS = {
+    "webapp": Resource("example.com", "v1", "webapps", "WebApp"),
+    "deployment": Resource("apps", "v1", "deployments", "Deployment"),
+    "service": Resource("", "v1", "services", "Service"),
+    "namespace": Resource("", "v1", "namespaces", "Namespace", namespaced=False),
+}
 
 Write = tuple[str, str, str, str, str, int]
 """verb, resource, namespace, name, subresource, status code (as an audit log calls them)."""
@@ -52,6 +62,7 @@ class Cluster(ABC):
     namespace = "default"
     kubeconfig: Path
     """The administrator's."""
+    _client: Client | None = None
     operator_kubeconfig: Path
     """The user `operator`: the rights of config/rbac, and nothing else."""
     has_controllers: bool
@@ -61,7 +72,12 @@ class Cluster(ABC):
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator; with `check`, a failure fails the test with what it said."""
         done = subprocess.run(
-            [kubectl_program(), f"--kubeconfig={self.kubeconfig}", *args],
+            [
+                kubectl_program(),
+                f"--kubeconfig={self.kubeconfig}",
+                f"--cache-dir={self.kubeconfig.parent / 'kubectl-cache'}",
+                *args,
+            ],
             input=input,
             stdin=subprocess.DEVNULL if input is None else None,
             capture_output=True,
@@ -81,11 +97,21 @@ class Cluster(ABC):
         self.kubectl("apply", "-n", self.namespace, "--validate=false", "-f", "-", input=manifest)
 
     def get(self, kind: str, name: str, ns: str | None) -> dict[str, Any] | None:
-        """One object, None when it is not there.  `ns` None: a cluster-wide kind."""
-        where = ["-n", ns] if ns else []
-        done = self.kubectl("get", kind, name, *where, "--ignore-not-found", "-o", "json")
-        found: dict[str, Any] | None = json.loads(done.stdout) if done.stdout.strip() else None
-        return found
+        """One object, None when it is not there.  `ns` None: a cluster-wide kind.
+
+        Not by kubectl: tests look many times a second, and would mostly wait for the processes.
+        """
+        if self._client is None:
+            self._client = connect(load_config(str(self.kubeconfig)), pool_size=2)
+        try:
+            return self._client.get(KINDS[kind], name, ns)
+        except NotFound:
+            return None
+
+    def close(self) -> None:
+        """Close the connections that `get` uses."""
+        if self._client is not None:
+            self._client.close()
 
     def wait(self, predicate: Callable[[], object], timeout: float, what: str) -> None:
         """Look until `predicate` holds; fails the test after `timeout` seconds."""
@@ -245,6 +271,7 @@ def flavour(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
         yield made
     finally:
+        made.close()
         made.stop()
 
 

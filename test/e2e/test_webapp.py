@@ -191,7 +191,7 @@ class TestApply:
 @pytest.mark.usefixtures("operator")
 class TestHealing:
     @pytest.fixture(autouse=True)
-    def settled(self, apps: Apps) -> None:
+    def settled(self, apps: Apps, operator: object) -> None:  # noqa: ARG002 - it must run before
         apps.apply(webapp())
         apps.settle()
 

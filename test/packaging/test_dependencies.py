@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import configparser
+import functools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -49,8 +50,14 @@ def imported(files: Iterator[Path]) -> dict[str, set[str]]:
     return found
 
 
+@functools.cache
+def modules_by_distribution() -> Mapping[str, list[str]]:
+    """Slow: it reads the metadata of everything that is installed."""
+    return metadata.packages_distributions()
+
+
 def distributions(modules: dict[str, set[str]]) -> dict[str, set[str]]:
-    known = metadata.packages_distributions()
+    known = modules_by_distribution()
     return {normal(known[module][0]): files for module, files in modules.items()}
 
 

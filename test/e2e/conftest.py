@@ -129,6 +129,11 @@ class Cluster(ABC):
         self.kubectl("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
         self.namespace = "default"
 
+    def stop(self) -> None:
+        """Stop the server and remove what it left behind."""
+        if self._client is not None:
+            self._client.close()
+
     @abstractmethod
     def mark(self) -> int:
         """A point in the server's log: everything that was answered before now lies before it."""
@@ -157,6 +162,7 @@ class SandboxCluster(Cluster):
         )
 
     def stop(self) -> None:
+        super().stop()
         self.sandbox.stop()
         self.sandbox.check()
 
@@ -207,6 +213,7 @@ class RealCluster(Cluster):
         )
 
     def stop(self) -> None:
+        super().stop()
         self._plane.stop()
 
     def mark(self) -> int:
@@ -293,35 +300,58 @@ class OperatorProcess:
             "-m",
             "webapp_operator.cli",
             f"--kubeconfig={cluster.operator_kubeconfig}",
-            f"--namespace={cluster.namespace}",
             "--log-format=json",
             *flags,
         ]
         with open(self.log, "wb") as log:
-            self._child = subprocess.Popen(
-                command, cwd=ROOT / "operator", stdin=subprocess.DEVNULL, stderr=log
+            self.child = subprocess.Popen(
+                command, cwd=ROOT / "operator", stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     def stop(self) -> None:
         """SIGTERM must be enough, within seconds, and the exit code 0."""
-        self._child.terminate()
+        self.child.terminate()
         try:
-            code = self._child.wait(10)
+            code = self.child.wait(10)
         except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
+            self.child.kill()
+            self.child.wait()
             pytest.fail(f"the operator did not stop on SIGTERM:\n{self.tail()}")
         if code:
             pytest.fail(f"the operator ended with code {code}:\n{self.tail()}")
 
     def tail(self, lines: int = 30) -> str:
+        """The last lines of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
-@pytest.fixture
-def operator(cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OperatorProcess]:
-    """The operator, running on the test's namespace; its log is part of a failing test's report."""
-    process = OperatorProcess(cluster, tmp_path)
+@pytest.fixture(scope="session")
+def shared_operator(flavour: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
+    """One operator for all tests that only need one to run."""
+    process = OperatorProcess(flavour, tmp_path_factory.mktemp("operator"))
     yield process
     process.stop()
-    request.node.add_report_section("teardown", "operator log", process.tail())
+
+
+@pytest.fixture
+def operator(shared_operator: OperatorProcess, request: pytest.FixtureRequest) -> Iterator[OperatorProcess]:
+    """The operator, running on all namespaces; its log is part of a failing test's report."""
+    yield shared_operator
+    request.node.add_report_section("teardown", "operator log", shared_operator.tail())
+
+
+@pytest.fixture
+def start_operator(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., OperatorProcess]]:
+    """Start an operator of the test's own, on its namespace only; what still runs at the end is stopped."""
+    started: list[OperatorProcess] = []
+
+    def start(*flags: str) -> OperatorProcess:
+        folder = tmp_path / f"operator-{len(started)}"
+        folder.mkdir()
+        started.append(OperatorProcess(cluster, folder, f"--namespace={cluster.namespace}", *flags))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.child.poll() is None:
+            process.stop()

@@ -47,6 +47,14 @@ class Apps:
         done = self.cluster.kubectl("-n", self.cluster.namespace, *args, **kwargs)
         return str(done.stdout)
 
+    def writes(self, since: int) -> list[tuple[str, str, str, str]]:
+        """The operator's writes in the test's namespace: verb, resource, name, subresource."""
+        return [
+            (verb, resource, name, subresource)
+            for verb, resource, namespace, name, subresource, _ in self.cluster.writes(since=since)
+            if namespace == self.cluster.namespace
+        ]
+
     def settle(self, name: str = "hello") -> dict[str, Any]:
         """Wait until the status is about the current spec; gives the WebApp."""
         self.cluster.wait(lambda: self.is_settled(name), 30, f"webapp {name} is reconciled")
@@ -98,18 +106,14 @@ class TestApply:
         mark = apps.cluster.mark()
         apps.apply(webapp())
         apps.settle()
-        writes = [
-            (verb, resource, subresource)
-            for verb, resource, _, name, subresource, _ in apps.cluster.writes(since=mark)
-            if name == "hello"
-        ]
+        writes = apps.writes(mark)
 
         assert writes[:3] == [
-            ("patch", "webapps", ""),
-            ("patch", "deployments", ""),
-            ("patch", "webapps", "status"),
+            ("patch", "webapps", "hello", ""),
+            ("patch", "deployments", "hello", ""),
+            ("patch", "webapps", "hello", "status"),
         ]
-        assert set(writes[3:]) <= {("patch", "webapps", "status")}
+        assert set(writes[3:]) <= {("patch", "webapps", "hello", "status")}
 
     def test_only_image_and_replicas_make_nothing_but_a_deployment(self, apps: Apps) -> None:
         """D6."""
@@ -242,7 +246,7 @@ class TestHealing:
         apps.apply(webapp("other"))
         apps.settle("other")
 
-        assert not [w for w in apps.cluster.writes(since=mark) if w[1] == "deployments" and w[3] == "hello"]
+        assert ("patch", "deployments", "hello", "") not in apps.writes(mark)
 
 
 @pytest.mark.usefixtures("operator")
@@ -333,8 +337,8 @@ class TestDeletion:
         apps.settle("witness")
 
         assert apps.deployment() is None
-        writes = [w for w in apps.cluster.writes(since=mark) if w[3] == "hello"]
-        assert [(w[0], w[1], w[4]) for w in writes] == [("patch", "webapps", "")]
+        writes = [write for write in apps.writes(mark) if write[2:] == ("hello", "")]
+        assert writes == [("patch", "webapps", "hello", "")]
         apps.kubectl(
             "patch", "webapp/hello", "--type=json", "-p", '[{"op":"remove","path":"/metadata/finalizers"}]'
         )

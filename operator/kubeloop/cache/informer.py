@@ -52,7 +52,8 @@ class Informer(Sink, Generic[K]):
     neither the others nor the informer.
 
     `kind` is a class of objects; or a Resource, as `Informer[DynamicObject](client, resource)`.
-    Without `namespace` and `namespaces` all namespaces are watched. `transform` is applied to each object that comes in, once.
+    Without `namespace` and `namespaces` all namespaces are watched. `transform` is applied to each object
+    that comes in, once.
     """
 
     def __init__(

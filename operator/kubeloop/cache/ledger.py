@@ -48,6 +48,12 @@ class _Ahead:
     """Of the entry; 0 for a deletion, whose version the server does not tell."""
     dead: frozenset[str]
     """uids that we deleted and whose end the watch has not shown yet."""
+    past: int = 0
+    """The newest version that we had before we deleted it: all up to that is history."""
+
+    def is_late(self, entry: Entry) -> bool:
+        """Whether something about the object is from before our deletion of it."""
+        return entry.uid in self.dead or entry.version <= self.past
 
 
 class Ledger:
@@ -104,7 +110,7 @@ class Ledger:
             self._spoil(key)
         changed: list[Notice] = []
         for key, candidate in found.items():
-            if self._outlives(key, version, began, candidate.entry.uid):
+            if self._outlives(key, version, began, candidate.entry):
                 continue
             for notice in self._settle(candidate):
                 (notices if notice.new is None else changed).append(notice)
@@ -116,7 +122,7 @@ class Ledger:
         notices = self._pass(scope, entry.version, key)
         current = self.entries.get(key)
         ahead = self._ahead.get(key)
-        if ahead is not None and current is None and entry.uid in ahead.dead:
+        if ahead is not None and current is None and ahead.is_late(entry):
             return notices  # a late word of what we deleted
         if current is not None and not _supersedes(entry, current, ahead is not None):
             return notices
@@ -170,11 +176,13 @@ class Ledger:
         if current is not None and entry.version <= current.version:
             return False
         ahead = self._ahead.get(key)
-        if ahead is not None and entry.uid in ahead.dead:
+        if ahead is not None and ahead.is_late(entry):
             return False  # written before we deleted it, answered later
         self._told.setdefault(key, current)
         self._serial += 1
-        self._ahead[key] = _Ahead(self._serial, entry.version, ahead.dead if ahead else frozenset())
+        self._ahead[key] = _Ahead(
+            self._serial, entry.version, ahead.dead if ahead else frozenset(), ahead.past if ahead else 0
+        )
         self._floor = min(self._floor, entry.version) if self._floor else entry.version
         self._put(candidate)
         return True
@@ -187,7 +195,9 @@ class Ledger:
         self._told.setdefault(key, current)
         self._serial += 1
         ahead = self._ahead.get(key)
-        self._ahead[key] = _Ahead(self._serial, 0, (ahead.dead if ahead else frozenset()) | {uid})
+        self._ahead[key] = _Ahead(
+            self._serial, 0, (ahead.dead if ahead else frozenset()) | {uid}, current.version
+        )
         self._drop(key)
         return True
 
@@ -221,12 +231,12 @@ class Ledger:
             return []
         return [Notice(key, known, entry, decoded, own)]
 
-    def _outlives(self, key: str, version: int, began: int, uid: str = "") -> bool:
+    def _outlives(self, key: str, version: int, began: int, listed: Entry | None = None) -> bool:
         """Whether our own write of this key is something that a list of `version` cannot know."""
         ahead = self._ahead.get(key)
         if ahead is None or ahead.serial <= began:
             return False
-        return ahead.version > version if ahead.version else uid in ahead.dead
+        return ahead.version > version if ahead.version else listed is not None and ahead.is_late(listed)
 
     def _pass(self, scope: Scope, version: int, besides: str | None) -> list[Notice]:
         """The watch has come to `version`: drop what should have been shown by now, and was not."""

@@ -1,0 +1,404 @@
+"""The rules of own writes, watch events and lists, one by one, and then all at once against a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kubeloop.cache.codec import Candidate, Entry, Undecodable
+from kubeloop.cache.ledger import Ledger, Notice
+
+
+def thing(key: str, version: int, uid: str = "u1", owner: str | None = None) -> Candidate[Any]:
+    return Candidate(key, Entry(b"", uid, version, 1, owner), f"{key}@{version}")
+
+
+def bad(key: str, version: int, uid: str = "u1") -> Undecodable:
+    return Undecodable(key, uid, version, "bad", {})
+
+
+def told(notices: list[Notice]) -> list[tuple[str, str, int]]:
+    """(what, key, version) of each notice."""
+    result = []
+    for notice in notices:
+        what = "added" if notice.old is None else "deleted" if notice.new is None else "modified"
+        entry = notice.new or notice.old
+        assert entry is not None
+        result.append((what, notice.key, entry.version))
+    return result
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    ledger = Ledger()
+    ledger.open_scopes([None])
+    ledger.replace(None, {"n/a": thing("n/a", 10)}, {}, 10, 0)
+    return ledger
+
+
+def version_of(ledger: Ledger, key: str = "n/a") -> int | None:
+    entry = ledger.entries.get(key)
+    return entry.version if entry else None
+
+
+def test_an_own_write_is_there_at_once_and_told_when_the_watch_confirms_it(ledger: Ledger) -> None:
+    """D3"""
+    assert ledger.write_through(thing("n/a", 12))
+    assert version_of(ledger) == 12
+    (notice,) = ledger.change(None, thing("n/a", 12))
+    assert told([notice]) == [("modified", "n/a", 12)]
+    assert notice.own
+    assert notice.old is not None
+    assert notice.old.version == 10
+    assert ledger.change(None, thing("n/a", 12)) == []
+
+
+def test_an_event_older_than_an_own_write_does_not_undo_it(ledger: Ledger) -> None:
+    """D3"""
+    ledger.write_through(thing("n/a", 15))
+    assert ledger.change(None, thing("n/a", 12)) == []
+    assert version_of(ledger) == 15
+
+
+def test_an_own_write_that_the_watch_has_overtaken_is_ignored(ledger: Ledger) -> None:
+    """No resurrection: the watch may have shown the object's deletion since."""
+    ledger.remove(None, "n/a", "u1", 20, None)
+    assert not ledger.write_through(thing("n/a", 15))
+    assert version_of(ledger) is None
+
+
+def test_the_answer_of_a_write_that_arrives_after_a_bookmark_is_ignored(ledger: Ledger) -> None:
+    ledger.observe(None, 30)
+    assert not ledger.write_through(thing("n/a", 15))
+    assert version_of(ledger) == 10
+
+
+def test_what_we_deleted_does_not_come_back_by_late_events(ledger: Ledger) -> None:
+    """A MODIFIED event that the server sent before our delete arrives after its answer."""
+    assert ledger.forget("n/a", "u1")
+    assert ledger.change(None, thing("n/a", 11)) == []
+    assert version_of(ledger) is None
+    (notice,) = ledger.remove(None, "n/a", "u1", 12, None)
+    assert told([notice]) == [("deleted", "n/a", 10)]
+    assert notice.own
+
+
+def test_deleting_and_creating_anew_is_told_as_two_events(ledger: Ledger) -> None:
+    ledger.forget("n/a", "u1")
+    ledger.write_through(thing("n/a", 20, "u2"))
+    assert ledger.change(None, thing("n/a", 11)) == []
+    assert told(ledger.remove(None, "n/a", "u1", 12, None)) == [("deleted", "n/a", 10)]
+    assert version_of(ledger) == 20
+    assert told(ledger.change(None, thing("n/a", 20, "u2"))) == [("added", "n/a", 20)]
+
+
+def test_none_of_several_incarnations_that_we_deleted_comes_back(ledger: Ledger) -> None:
+    ledger.forget("n/a", "u1")
+    ledger.write_through(thing("n/a", 20, "u2"))
+    ledger.forget("n/a", "u2")
+    assert ledger.change(None, thing("n/a", 11, "u1")) == []
+    assert told(ledger.remove(None, "n/a", "u1", 12, None)) == [("deleted", "n/a", 10)]
+    assert ledger.change(None, thing("n/a", 20, "u2")) == []
+    assert ledger.remove(None, "n/a", "u2", 21, None) == []
+    assert ledger.entries == {}
+    assert told(ledger.change(None, thing("n/a", 30, "u3"))) == [("added", "n/a", 30)]
+
+
+def test_another_uid_under_the_same_name_is_a_deletion_and_an_addition(ledger: Ledger) -> None:
+    """go-anchors 6.5"""
+    notices = ledger.change(None, thing("n/a", 20, "u2"))
+    assert told(notices) == [("deleted", "n/a", 10), ("added", "n/a", 20)]
+
+
+def test_an_unchanged_version_notifies_nobody(ledger: Ledger) -> None:
+    assert ledger.change(None, thing("n/a", 10)) == []
+    assert ledger.replace(None, {"n/a": thing("n/a", 10)}, {}, 50, 0) == []
+
+
+def test_a_list_yields_deletions_first_then_changes(ledger: Ledger) -> None:
+    ledger.change(None, thing("n/b", 11, "u2"))
+    notices = ledger.replace(None, {"n/b": thing("n/b", 13, "u2"), "n/c": thing("n/c", 14, "u3")}, {}, 20, 0)
+    assert told(notices) == [("deleted", "n/a", 10), ("modified", "n/b", 13), ("added", "n/c", 14)]
+
+
+def test_a_list_asked_for_before_an_own_write_was_answered_does_not_drop_it(ledger: Ledger) -> None:
+    """D3"""
+    began = ledger.begin_list()
+    ledger.write_through(thing("n/new", 31, "u9"))
+    ledger.write_through(thing("n/a", 32))
+    assert ledger.replace(None, {"n/a": thing("n/a", 10)}, {}, 30, began) == []
+    assert (version_of(ledger, "n/new"), version_of(ledger)) == (31, 32)
+    assert told(ledger.change(None, thing("n/new", 31, "u9"))) == [("added", "n/new", 31)]
+
+
+def test_a_list_asked_for_before_an_own_delete_does_not_bring_it_back(ledger: Ledger) -> None:
+    began = ledger.begin_list()
+    ledger.forget("n/a", "u1")
+    assert ledger.replace(None, {"n/a": thing("n/a", 10)}, {}, 30, began) == []
+    assert version_of(ledger) is None
+    assert told(ledger.remove(None, "n/a", "u1", 31, None)) == [("deleted", "n/a", 10)]
+
+
+def test_a_list_asked_for_after_an_own_write_is_believed_even_with_lower_versions(ledger: Ledger) -> None:
+    """The server was restored from a backup."""
+    ledger.write_through(thing("n/a", 500))
+    ledger.write_through(thing("n/lost", 501, "u5"))
+    notices = ledger.replace(None, {"n/a": thing("n/a", 7)}, {}, 8, ledger.begin_list())
+    assert told(notices) == [("modified", "n/a", 7)]
+    assert set(ledger.entries) == {"n/a"}
+    assert ledger.write_through(thing("n/a", 9))
+
+
+def test_an_own_write_that_the_watch_passes_over_is_dropped(ledger: Ledger) -> None:
+    """It does not match the selector."""
+    ledger.write_through(thing("n/other", 15, "u7"))
+    ledger.write_through(thing("n/a", 16))
+    assert ledger.change(None, thing("n/b", 17, "u8"))[0].key == "n/a"
+    assert set(ledger.entries) == {"n/b"}
+
+
+def test_an_unreadable_change_takes_the_object_out_and_a_readable_one_brings_it_back(ledger: Ledger) -> None:
+    assert ledger.spoil(None, bad("n/a", 12)) == []
+    assert version_of(ledger) is None
+    assert told(ledger.change(None, thing("n/a", 13))) == [("modified", "n/a", 13)]
+
+
+def test_an_unreadable_object_is_told_deleted_when_it_goes(ledger: Ledger) -> None:
+    ledger.spoil(None, bad("n/a", 12))
+    assert told(ledger.remove(None, "n/a", "u1", 13, None)) == [("deleted", "n/a", 10)]
+    assert ledger.known() == {}
+
+
+def test_an_unreadable_object_in_a_list_is_not_taken_for_gone(ledger: Ledger) -> None:
+    assert ledger.replace(None, {}, {"n/a": bad("n/a", 12)}, 20, 0) == []
+    assert told(ledger.replace(None, {}, {}, 21, 0)) == [("deleted", "n/a", 10)]
+
+
+def test_namespaces_are_replaced_one_by_one() -> None:
+    ledger = Ledger()
+    ledger.open_scopes(["m", "n"])
+    ledger.replace("m", {"m/a": thing("m/a", 5)}, {}, 5, 0)
+    ledger.replace("n", {"n/a": thing("n/a", 6, "u2")}, {}, 6, 0)
+    assert told(ledger.replace("m", {}, {}, 7, 0)) == [("deleted", "m/a", 5)]
+    assert set(ledger.entries) == {"n/a"}
+    assert not ledger.write_through(thing("elsewhere/a", 99))
+    assert ledger.write_through(thing("m/b", 8))
+    assert ledger.observe("n", 9) == []
+    assert version_of(ledger, "m/b") == 8  # the watch of n says nothing about m
+
+
+def test_the_owner_index_follows_every_change(ledger: Ledger) -> None:
+    ledger.change(None, thing("n/a", 11, owner="o1"))
+    ledger.change(None, thing("n/b", 12, "u2", owner="o1"))
+    assert sorted(ledger.indexes.keys("owner", "o1")) == ["n/a", "n/b"]
+    ledger.change(None, thing("n/a", 13, owner="o2"))
+    ledger.remove(None, "n/b", "u2", 14, None)
+    assert ledger.indexes.keys("owner", "o1") == []
+    assert ledger.indexes.keys("owner", "o2") == ["n/a"]
+    assert ledger.indexes.keys("namespace", "n") == ["n/a"]
+
+
+KEYS = ("n/a", "n/b")
+
+
+class Histories(RuleBasedStateMachine):
+    """A server, a watch that lags, lists that take time, answers that come late; and a restored backup.
+
+    Whatever happens, the store and what handlers were told end as the server is; meanwhile no read goes back
+    behind an own write, and nothing that we deleted comes back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger = Ledger()
+        self.ledger.open_scopes([None])
+        self.version = 10
+        self.uids = 0
+        self.server: dict[str, tuple[str, int]] = {}
+        self.backups: list[tuple[int, dict[str, tuple[str, int]]]] = []
+        self.history: list[tuple[str, str, str, int]] = []
+        self.position = 0  # of the watch in history
+        self.watching = False
+        self.listing: list[Any] | None = None  # [began, snapshot, version, position]
+        self.answers: list[tuple[str, str, str, int]] = []
+        self.handlers: dict[str, tuple[str, int]] = {}
+        self.written: dict[str, int] = {}
+        self.buried: set[str] = set()
+
+    # The server
+
+    def _put(self, key: str) -> tuple[str, int]:
+        self.version += 1
+        if key in self.server:
+            uid = self.server[key][0]
+        else:
+            self.uids += 1
+            uid = f"u{self.uids}"
+        self.server[key] = (uid, self.version)
+        self.history.append(("put", key, uid, self.version))
+        return uid, self.version
+
+    def _delete(self, key: str) -> str:
+        self.version += 1
+        uid, _ = self.server.pop(key)
+        self.history.append(("delete", key, uid, self.version))
+        return uid
+
+    @rule(key=st.sampled_from(KEYS))
+    def others_write(self, key: str) -> None:
+        self._put(key)
+
+    @rule(key=st.sampled_from(KEYS))
+    def others_delete(self, key: str) -> None:
+        if key in self.server:
+            self._delete(key)
+
+    @rule(key=st.sampled_from(KEYS))
+    def we_write(self, key: str) -> None:
+        self.answers.append(("put", key, *self._put(key)))
+
+    @rule(key=st.sampled_from(KEYS))
+    def we_delete(self, key: str) -> None:
+        if key in self.server:
+            self.answers.append(("delete", key, self._delete(key), 0))
+
+    @precondition(lambda self: self.answers)
+    @rule(data=st.data())
+    def an_answer_arrives(self, data: st.DataObject) -> None:
+        what, key, uid, version = self.answers.pop(data.draw(st.integers(0, len(self.answers) - 1)))
+        if what == "put":
+            self.ledger.write_through(thing(key, version, uid))
+            self.written[key] = max(self.written.get(key, 0), version)
+        else:
+            self.ledger.forget(key, uid)
+            if self.ledger._ahead.get(key) and uid in self.ledger._ahead[key].dead:
+                self.buried.add(uid)
+
+    # The reflector
+
+    @precondition(lambda self: self.listing is None)
+    @rule()
+    def a_list_is_asked_for(self) -> None:
+        self.watching = False
+        self.listing = [self.ledger.begin_list(), None, 0, 0]
+
+    @precondition(lambda self: self.listing is not None and self.listing[1] is None)
+    @rule()
+    def the_server_makes_the_list(self) -> None:
+        assert self.listing is not None
+        self.listing[1:] = [dict(self.server), self.version, len(self.history)]
+
+    @precondition(lambda self: self.listing is not None and self.listing[1] is not None)
+    @rule()
+    def the_list_arrives(self) -> None:
+        assert self.listing is not None
+        began, snapshot, version, self.position = self.listing
+        found = {key: thing(key, at, uid) for key, (uid, at) in snapshot.items()}
+        self.listing, self.watching = None, True
+        self._tell(self.ledger.replace(None, found, {}, version, began))
+
+    @precondition(lambda self: self.watching and self.position < len(self.history))
+    @rule()
+    def an_event_arrives(self) -> None:
+        what, key, uid, version = self.history[self.position]
+        self.position += 1
+        if what == "put":
+            self._tell(self.ledger.change(None, thing(key, version, uid)))
+        else:
+            self._tell(self.ledger.remove(None, key, uid, version, None))
+
+    @precondition(lambda self: self.watching and self.position == len(self.history))
+    @rule()
+    def a_bookmark_arrives(self) -> None:
+        self._tell(self.ledger.observe(None, self.version))
+
+    # A disaster
+
+    @rule()
+    def a_backup_is_made(self) -> None:
+        self.backups.append((self.version, dict(self.server)))
+
+    @precondition(lambda self: self.backups)
+    @rule()
+    def the_backup_is_restored(self) -> None:
+        while self.answers:
+            what, key, uid, version = self.answers.pop()
+            if what == "put":
+                self.ledger.write_through(thing(key, version, uid))
+            else:
+                self.ledger.forget(key, uid)
+        self.version, self.server = self.backups.pop()
+        self.server = dict(self.server)
+        self.backups, self.history, self.position = [], [], 0
+        self.watching, self.listing = False, None
+        self.written, self.buried = {}, set()
+        self.a_list_is_asked_for()
+        self.the_server_makes_the_list()
+        self.the_list_arrives()
+
+    def _tell(self, notices: list[Notice]) -> None:
+        for notice in notices:
+            known = self.handlers.get(notice.key)
+            if notice.old is None:
+                assert known is None
+            else:
+                assert known is not None
+                assert known[0] == notice.old.uid
+            if notice.new is None:
+                del self.handlers[notice.key]
+            else:
+                assert known is None or known[0] == notice.new.uid
+                self.handlers[notice.key] = (notice.new.uid, notice.new.version)
+
+    # What must always hold
+
+    @invariant()
+    def all_is_well(self) -> None:
+        for key, version in self.written.items():  # no read goes back behind an own write
+            entry = self.ledger.entries.get(key)
+            if entry is not None:
+                assert entry.version >= version
+            else:
+                assert any(
+                    what == "delete" and where == key and at > version for what, where, _, at in self.history
+                )
+        # Nothing that we deleted comes back.
+        assert not self.buried & {entry.uid for entry in self.ledger.entries.values()}
+        assert set(self.ledger.indexes.keys("namespace", "n")) == set(self.ledger.entries)
+        known = {key: (entry.uid, entry.version) for key, entry in self.ledger.known().items()}
+        assert known == self.handlers
+
+    def teardown(self) -> None:
+        while self.answers:
+            what, key, uid, version = self.answers.pop()
+            if what == "put":
+                self.ledger.write_through(thing(key, version, uid))
+            else:
+                self.ledger.forget(key, uid)
+        if not self.watching:
+            if self.listing is None:
+                self.a_list_is_asked_for()
+            if self.listing is not None and self.listing[1] is None:
+                self.the_server_makes_the_list()
+            self.the_list_arrives()
+        while self.position < len(self.history):
+            self.an_event_arrives()
+        self.a_bookmark_arrives()
+        stored = {key: (entry.uid, entry.version) for key, entry in self.ledger.entries.items()}
+        assert stored == self.server
+        assert self.handlers == self.server
+        assert self.ledger._ahead == {}
+        assert self.ledger._told == {}
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),  # explaining costs minutes
+)

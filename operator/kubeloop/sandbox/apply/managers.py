@@ -16,7 +16,7 @@ from kubeloop.sandbox.apply.path import canonical
 APPLY = "Apply"
 UPDATE = "Update"
 MAX_UPDATE_MANAGERS = 10
-"""More update entries than this are folded together, oldest first (managedfields.DefaultMaxUpdateManagers)."""
+"""More update entries than this are folded together, oldest first (DefaultMaxUpdateManagers)."""
 OLD_UPDATES = "ancient-changes"
 
 

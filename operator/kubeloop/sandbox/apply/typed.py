@@ -92,7 +92,7 @@ def _members(value: Any, node: Node, lenient: bool) -> Set | None:
     if value is None:
         scalar = node.scalar and node.type
         return LEAF if scalar or (node.is_list and not node.is_map and node.list_type == "atomic") else None
-    if not node.scalar or not _fits(value, kind, node.scalar):
+    if not node.scalar or not _fits(kind, node.scalar):
         raise _Misfit
     return LEAF
 
@@ -117,7 +117,7 @@ def _list_members(value: list[Any], node: Node, lenient: bool) -> Set | None:
     return out or None
 
 
-def _fits(value: Any, kind: type, scalar: str) -> bool:
+def _fits(kind: type, scalar: str) -> bool:
     if scalar == "string":
         return kind is str
     if scalar == "numeric":
@@ -144,7 +144,7 @@ def _misfits(value: Any, node: Node) -> list[str]:
         if not node.is_list:
             return _wrong_type(value, node)
         return _list_misfits(value, node)
-    if value is None or (node.scalar and _fits(value, value.__class__, node.scalar)):
+    if value is None or (node.scalar and _fits(value.__class__, node.scalar)):
         return []
     return _wrong_type(value, node)
 

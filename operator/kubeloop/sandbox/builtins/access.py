@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from datetime import datetime
 
 from kubeloop.sandbox.builtins import checks
 from kubeloop.sandbox.builtins.defaulting import Object, each, fill, inside
-from kubeloop.sandbox.builtins.strategy import BuiltinStrategy
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause
+from kubeloop.sandbox.strategy import BuiltinStrategy
 
 _GROUP = "rbac.authorization.k8s.io"
 
@@ -132,8 +132,16 @@ def _subject(subject: Object, field: str) -> list[Cause]:
 class LeaseStrategy(BuiltinStrategy):
     """coordination.k8s.io Lease."""
 
-    allow_create_on_update: ClassVar[bool] = True  # type: ignore[misc]
-    allow_unconditional_update: ClassVar[bool] = False  # type: ignore[misc]
+    allow_create_on_update = True
+    allow_unconditional_update = False
+
+    def prepare_create(self, obj: Object, now: datetime) -> Object:
+        del now
+        return _without_coordination(obj)
+
+    def prepare_update(self, obj: Object, old: Object) -> Object:
+        del old
+        return _without_coordination(obj)
 
     def validate_create(self, obj: Object) -> list[Cause]:
         spec = obj.get("spec") or {}
@@ -146,3 +154,12 @@ class LeaseStrategy(BuiltinStrategy):
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         del old
         return self.validate_create(obj)
+
+
+def _without_coordination(obj: Object) -> Object:
+    """Fields of coordinated leader election are dropped while that feature is off, as it is by default."""
+    spec = obj.get("spec") or {}
+    if "strategy" not in spec and "preferredHolder" not in spec:
+        return obj
+    kept = {key: value for key, value in spec.items() if key not in ("strategy", "preferredHolder")}
+    return {**obj, "spec": kept}

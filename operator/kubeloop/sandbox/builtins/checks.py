@@ -67,8 +67,8 @@ def config_key(key: str, field: str) -> list[Cause]:
         return [causes.invalid(field, key, "must be no more than 253 characters")]
     if not _CONFIG_KEY.fullmatch(key):
         text = (
-            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or "
-            "'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  "
+            "or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
         )
         return [causes.invalid(field, key, text)]
     if key in (".", ".."):

@@ -73,6 +73,17 @@ def validate_pod_spec(spec: Object, field: str) -> list[Cause]:
     return found
 
 
+def validate_image_names(spec: Object, field: str) -> list[Cause]:
+    """Only pods, not templates, refuse white space around an image's name."""
+    found: list[Cause] = []
+    for index, container in enumerate(spec.get("containers") or []):
+        image = container.get("image", "")
+        if image != image.strip():
+            text = "must not have leading or trailing whitespace"
+            found.append(causes.invalid(f"{field}.containers[{index}].image", image, text))
+    return found
+
+
 def _container(container: Object, volumes: set[str], seen: set[str], field: str) -> list[Cause]:
     name = container.get("name", "")
     found: list[Cause] = []
@@ -80,12 +91,8 @@ def _container(container: Object, volumes: set[str], seen: set[str], field: str)
         found.append(causes.required(f"{field}.name"))
     else:
         found += checks.names(name, "label", f"{field}.name")
-    image = container.get("image", "")
-    if not image:
+    if not container.get("image"):
         found.append(causes.required(f"{field}.image"))
-    elif image != image.strip():
-        text = "must not have leading or trailing whitespace"
-        found.append(causes.invalid(f"{field}.image", image, text))
     if container.get("terminationMessagePolicy"):
         found += checks.supported(
             container["terminationMessagePolicy"], _MESSAGE_POLICIES, f"{field}.terminationMessagePolicy"

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from kubeloop.sandbox.builtins import checks
 from kubeloop.sandbox.builtins.defaulting import Object
-from kubeloop.sandbox.builtins.strategy import BuiltinStrategy
 from kubeloop.sandbox.pipeline.metadata import STANDARD_FINALIZERS, qualified_name_faults
 from kubeloop.sandbox.registry import without
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause
+from kubeloop.sandbox.strategy import BuiltinStrategy
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 MAX_SECRET_SIZE = 1024 * 1024
@@ -73,8 +73,6 @@ class ConfigMapStrategy(BuiltinStrategy):
                 found.append(causes.invalid(f"data[{key}]", key, text))
         for key in sorted(binary):
             found += checks.config_key(key, f"binaryData[{key}]")
-            if key in data:
-                found.append(causes.invalid(f"binaryData[{key}]", key, "duplicate of key present in data"))
         size = sum(len(value.encode("utf-8", "replace")) for value in data.values())
         size += sum(len(value) * 3 // 4 for value in binary.values())
         if size > MAX_SECRET_SIZE:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kubeloop.sandbox.builtins.containers import validate_pod_spec
+from kubeloop.sandbox.builtins.containers import validate_image_names, validate_pod_spec
 from kubeloop.sandbox.builtins.defaulting import Object, fill, inside
-from kubeloop.sandbox.builtins.podspec import default_pod_spec, default_requests, quality_of_service
-from kubeloop.sandbox.builtins.strategy import BuiltinStrategy
+from kubeloop.sandbox.builtins.podspec import (
+    default_host_ports,
+    default_pod_spec,
+    default_requests,
+    quality_of_service,
+)
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause
+from kubeloop.sandbox.strategy import BuiltinStrategy
 
 _TOLERATION_SECONDS = 300
 _ADMITTED = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
@@ -57,7 +62,7 @@ class PodStrategy(BuiltinStrategy):
         return bool(obj["spec"] != old["spec"])
 
     def validate_create(self, obj: Object) -> list[Cause]:
-        return validate_pod_spec(obj["spec"], "spec")
+        return validate_pod_spec(obj["spec"], "spec") + validate_image_names(obj["spec"], "spec")
 
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         found = validate_pod_spec(obj["spec"], "spec")
@@ -70,7 +75,7 @@ class PodStrategy(BuiltinStrategy):
 
 def _default_spec(spec: Object) -> Object:
     spec = fill(default_pod_spec(spec), {"enableServiceLinks": True})
-    return default_requests(spec)
+    return default_host_ports(default_requests(spec))
 
 
 def _admitted(spec: Object) -> Object:

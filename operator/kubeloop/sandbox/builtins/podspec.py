@@ -21,11 +21,21 @@ _VOLUME_SOURCES_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 def default_pod_spec(spec: Object) -> Object:
     """`spec` with the defaults that templates get too."""
     spec = fill(spec, _POD_SPEC)
-    host = bool(spec.get("hostNetwork"))
-    spec = each(spec, "containers", lambda c: _container(c, host))
-    spec = each(spec, "initContainers", lambda c: _container(c, host))
-    spec = each(spec, "ephemeralContainers", lambda c: _container(c, host))
+    spec = each(spec, "containers", _container)
+    spec = each(spec, "initContainers", _container)
+    spec = each(spec, "ephemeralContainers", _container)
     return each(spec, "volumes", _volume)
+
+
+def default_host_ports(spec: Object) -> Object:
+    """In pods (not in templates) on the host's network a container port is the host's port as well."""
+    if not spec.get("hostNetwork"):
+        return spec
+    return each(spec, "containers", lambda c: each(c, "ports", _host_port))
+
+
+def _host_port(port: Object) -> Object:
+    return port if "hostPort" in port else {**port, "hostPort": port.get("containerPort")}
 
 
 def default_template(template: Object) -> Object:
@@ -41,11 +51,11 @@ def pull_policy(image: str) -> str:
     return "IfNotPresent" if colon and tag != "latest" else "Always"
 
 
-def _container(container: Object, host_network: bool) -> Object:
+def _container(container: Object) -> Object:
     container = fill(container, _CONTAINER)
     if "imagePullPolicy" not in container:
         container = with_field(container, "imagePullPolicy", pull_policy(container.get("image", "")))
-    container = each(container, "ports", lambda p: _port(p, host_network))
+    container = each(container, "ports", _port)
     container = each(container, "env", _env)
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         if probe in container:
@@ -55,9 +65,7 @@ def _container(container: Object, host_network: bool) -> Object:
     return container
 
 
-def _port(port: Object, host_network: bool) -> Object:
-    if host_network and "hostPort" not in port and "containerPort" in port:
-        port = {**port, "hostPort": port["containerPort"]}
+def _port(port: Object) -> Object:
     return port if "protocol" in port else {**port, "protocol": "TCP"}
 
 

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from kubeloop.sandbox.builtins import checks
 from kubeloop.sandbox.builtins.defaulting import Object, each, fill, inside
-from kubeloop.sandbox.builtins.strategy import BuiltinStrategy
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause
+from kubeloop.sandbox.strategy import BuiltinStrategy
 
 _NETWORK = int(ipaddress.IPv4Address("10.96.0.0"))
 _HOSTS = 2**16 - 2
@@ -64,7 +64,8 @@ class ServiceStrategy(BuiltinStrategy):
         return {**obj, "spec": _allocate({**spec, **kept}, seed)}
 
     def validate_create(self, obj: Object) -> list[Cause]:
-        return _validate_spec(obj["spec"])
+        # Addresses are allocated before anything is validated: a bad one is all that the client hears of.
+        return _validate_addresses(obj["spec"]) or _validate_spec(obj["spec"])
 
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         found: list[Cause] = []
@@ -154,10 +155,9 @@ def _validate_spec(spec: Object) -> list[Cause]:
         )
     names: set[str] = set()
     for index, port in enumerate(ports):
-        found += _validate_port(port, len(ports) > 1, headless, names, f"spec.ports[{index}]")
+        found += _validate_port(port, len(ports) > 1, names, f"spec.ports[{index}]")
     found += checks.labels(spec.get("selector"), "spec.selector")
     found += checks.supported(spec.get("sessionAffinity", ""), ("ClientIP", "None"), "spec.sessionAffinity")
-    found += _validate_addresses(spec)
     found += checks.supported(kind, _TYPES, "spec.type")
     seen: set[tuple[object, object]] = set()
     for index, port in enumerate(ports):
@@ -181,7 +181,7 @@ def _validate_addresses(spec: Object) -> list[Cause]:
     return found
 
 
-def _validate_port(port: Object, several: bool, headless: bool, names: set[str], field: str) -> list[Cause]:
+def _validate_port(port: Object, several: bool, names: set[str], field: str) -> list[Cause]:
     found: list[Cause] = []
     name = port.get("name", "")
     if several and not name:

@@ -8,9 +8,9 @@ from kubeloop.sandbox.builtins import checks
 from kubeloop.sandbox.builtins.containers import validate_pod_template
 from kubeloop.sandbox.builtins.defaulting import Object, fill, inside
 from kubeloop.sandbox.builtins.podspec import default_template
-from kubeloop.sandbox.builtins.strategy import BuiltinStrategy
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause
+from kubeloop.sandbox.strategy import BuiltinStrategy
 
 _DEPLOYMENT_SPEC = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
 _ROLLING_UPDATE = {"maxUnavailable": "25%", "maxSurge": "25%"}

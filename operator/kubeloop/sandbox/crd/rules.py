@@ -51,6 +51,7 @@ def validate_spec(spec: Object) -> list[Cause]:
             "instead"
         )
         found.append(causes.invalid("spec.preserveUnknownFields", True, text))
+    found += _selectable(versions)
     return found + _conversion(spec.get("conversion") or {})
 
 
@@ -230,6 +231,44 @@ def _columns(version: Object, field: str) -> list[Cause]:
         else:
             found += _simple_path(column["jsonPath"], f"{where}.JSONPath")
     return found
+
+
+def _selectable(versions: list[Object]) -> list[Cause]:
+    found: list[Cause] = []
+    alike = _alike(versions, "selectableFields")
+    for index, version in enumerate(versions[:1] if alike else versions):
+        field = "spec.selectableFields" if alike else f"spec.versions[{index}].selectableFields"
+        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        seen: set[str] = set()
+        for position, item in enumerate(version.get("selectableFields") or ()):
+            where, path = f"{field}[{position}].jsonPath", item.get("jsonPath", "")
+            target = _property(schema, path)
+            if not path:
+                found.append(causes.required(where))
+                continue
+            if target is None:
+                text = "is an invalid path: does not refer to a valid field"
+                found.append(causes.invalid(where, path, text))
+                continue
+            if target.get("type") not in ("string", "boolean", "integer"):
+                text = (
+                    "must point to a field of type string, boolean or integer. Enum string fields and "
+                    "strings with formats are allowed."
+                )
+                found.append(causes.invalid(where, path, text))
+            if path in seen:
+                found.append(causes.duplicate(where, path))
+            seen.add(path)
+    return found
+
+
+def _property(schema: Object, path: str) -> Object | None:
+    for part in path.removeprefix(".").split("."):
+        child = (schema.get("properties") or {}).get(part)
+        if child is None:
+            return None
+        schema = child
+    return schema
 
 
 def _conversion(conversion: Object) -> list[Cause]:

@@ -14,8 +14,24 @@ from kubeloop.sandbox.status import Cause
 Object = dict[str, Any]
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_FORBIDDEN = ("$ref", "id", "definitions", "dependencies", "patternProperties", "additionalItems", "$schema")
-_ROOT_SIBLINGS = ("apiVersion", "kind", "metadata")
+_FORBIDDEN = ("id", "patternProperties", "definitions", "dependencies", "$ref", "additionalItems")
+_AT_ROOT_WITH_STATUS = (
+    "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength "
+    "Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example "
+    "XPreserveUnknownFields XValidations"
+)
+_NOT_AT_ROOT_WITH_STATUS = (
+    "minProperties",
+    "maxProperties",
+    "enum",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "additionalProperties",
+    "nullable",
+    "default",
+)
 
 
 def uses_cel(schema: Any) -> bool:
@@ -32,15 +48,17 @@ def uses_cel(schema: Any) -> bool:
 def validate_schema(schema: Object, field: str, *, status: bool) -> list[Cause]:
     """ValidateCustomResourceDefinitionOpenAPISchema and the structural checks that follow it."""
     found: list[Cause] = []
-    if status and schema.get("type") not in (None, "", "object"):
-        pass_type = causes.invalid(f"{field}.type", schema["type"], "must be object at the root")
-        found.append(pass_type)
-    found += _openapi(schema, field)
+    extra = [key for key in _NOT_AT_ROOT_WITH_STATUS if schema.get(key) is not None]
+    if status and extra:
+        text = (
+            f"only [{_AT_ROOT_WITH_STATUS}] fields are allowed at the root of the schema if the status "
+            "subresource is enabled"
+        )
+        found.append(causes.invalid(field, schema, text))
+    found += _openapi(schema, field) + _types(schema, field)
     if found:
         return found
-    found += _structural(schema, field, root=True, level=0)
-    if not found:
-        found += _types(schema, field)
+    found += _structural(schema, field, root=True)
     if not found:
         found += _defaults(schema, field)
     return found
@@ -78,11 +96,7 @@ def _openapi(schema: Object, field: str) -> list[Cause]:
         text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         found.append(causes.forbidden(f"{field}.uniqueItems", text))
     additional, properties = schema.get("additionalProperties"), schema.get("properties")
-    if additional is False:
-        found.append(
-            causes.forbidden(f"{field}.additionalProperties", "additionalProperties cannot be set to false")
-        )
-    elif additional is not None and properties:
+    if additional is not None and properties:
         text = "additionalProperties and properties are mutual exclusive"
         found.append(causes.forbidden(f"{field}.additionalProperties", text))
     if schema.get("type") == "array" and schema.get("items") is None:
@@ -94,6 +108,16 @@ def _openapi(schema: Object, field: str) -> list[Cause]:
     if pattern and go_pattern(pattern) is None:
         text = f"must be a valid regular expression, but isn't: {_regexp_error(pattern)}"
         found.append(causes.invalid(f"{field}.pattern", pattern, text))
+    if schema.get("type") == "null":
+        text = "type cannot be set to null, use nullable as an alternative"
+        found.append(causes.forbidden(f"{field}.type", text))
+    known = schema.get("properties") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if schema.get("x-kubernetes-embedded-resource") and schema.get("type") == "object" and not known:
+        text = (
+            "must not be empty if x-kubernetes-embedded-resource is true without "
+            "x-kubernetes-preserve-unknown-fields"
+        )
+        found.append(causes.required(f"{field}.properties", text))
     found += _list_type(schema, field)
     for child, where in _children(schema, field) + _logical(schema, field):
         found += _openapi(child, where)
@@ -126,21 +150,12 @@ def _list_type(schema: Object, field: str) -> list[Cause]:
     if kind == "map":
         found += _map_keys(keys, items or {}, field)
     elif keys:
-        text = "x-kubernetes-list-map-keys is forbidden unless x-kubernetes-list-type is map"
-        found.append(
-            causes.invalid(
-                f"{field}.x-kubernetes-list-type",
-                kind,
-                "must be map if x-kubernetes-list-map-keys is non-empty",
-            )
-            if kind is None
-            else causes.forbidden(f"{field}.x-kubernetes-list-map-keys", text)
-        )
-    if kind == "set" and items is not None and items.get("type") == "object":
-        if items.get("x-kubernetes-map-type") != "atomic":
-            text = "must be atomic as item of a list with x-kubernetes-list-type=set"
-            shown = items.get("x-kubernetes-map-type")
-            found.append(causes.invalid(f"{field}.items.x-kubernetes-map-type", shown, text))
+        text = "must be map if x-kubernetes-list-map-keys is non-empty"
+        found.append(causes.required(where, text) if kind is None else causes.invalid(where, kind, text))
+    shown = (items or {}).get("x-kubernetes-map-type")
+    if kind == "set" and (items or {}).get("type") == "object" and shown != "atomic":
+        text = "must be atomic as item of a list with x-kubernetes-list-type=set"
+        found.append(causes.invalid(f"{field}.items.x-kubernetes-map-type", shown, text))
     map_type = schema.get("x-kubernetes-map-type")
     if map_type is not None and map_type not in ("atomic", "granular"):
         found.append(causes.not_supported(f"{field}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
@@ -154,17 +169,15 @@ def _map_keys(keys: list[str], items: Object, field: str) -> list[Cause]:
     found: list[Cause] = []
     if items.get("type") != "object":
         text = "must be object if parent array's x-kubernetes-list-type is map"
-        found.append(causes.invalid(f"{field}.items.type", items.get("type", ""), text))
+        return [causes.invalid(f"{field}.items.type", items.get("type", ""), text)]
     properties = items.get("properties") or {}
-    seen: set[str] = set()
+    where = f"{field}.x-kubernetes-list-map-keys"
     for index, key in enumerate(keys):
-        where = f"{field}.x-kubernetes-list-map-keys[{index}]"
-        if key in seen:
-            found.append(causes.duplicate(where, key))
-        seen.add(key)
         child = properties.get(key)
+        if key in keys[:index]:
+            found.append(causes.duplicate(f"{where}[{index}]", key))
         if child is None:
-            found.append(causes.invalid(where, key, "entries must all be names of item properties"))
+            found.append(causes.invalid(where, keys, "entries must all be names of item properties"))
         elif child.get("type") in ("array", "object"):
             text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             found.append(causes.invalid(f"{field}.items.properties[{key}].type", child["type"], text))
@@ -177,41 +190,28 @@ def _map_keys(keys: list[str], items: Object, field: str) -> list[Cause]:
     return found
 
 
-def _structural(schema: Object, field: str, *, root: bool, level: int) -> list[Cause]:
+def _structural(schema: Object, field: str, *, root: bool) -> list[Cause]:
     """KEP 20190425: types everywhere, nothing structural inside logical parts."""
     found: list[Cause] = []
+    for child, where in _logical(schema, field):
+        found += _inside_logic(child, where, _is_int_or_string_choice(schema))
     kind = schema.get("type", "")
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if not kind:
         if root:
             found.append(causes.required(f"{field}.type", "must not be empty at the root"))
         elif not free:
-            place = "array items" if field.endswith(".items") else "specified object fields"
-            found.append(causes.required(f"{field}.type", f"must not be empty for {place}"))
+            place = "array items" if field.endswith(".items") else "object fields"
+            found.append(causes.required(f"{field}.type", f"must not be empty for specified {place}"))
     if root and kind and kind != "object":
         found.append(causes.invalid(f"{field}.type", kind, "must be object at the root"))
-    if schema.get("x-kubernetes-int-or-string") and kind:
-        text = "must be empty if x-kubernetes-int-or-string is true"
+    if schema.get("x-kubernetes-embedded-resource") and kind != "object":
+        text = "must be object if x-kubernetes-embedded-resource is true"
         found.append(causes.invalid(f"{field}.type", kind, text))
-    if schema.get("x-kubernetes-preserve-unknown-fields") and kind not in ("", "object", "array"):
-        text = "must be object if x-kubernetes-preserve-unknown-fields is true"
-        found.append(causes.invalid(f"{field}.type", kind, text))
-    if schema.get("x-kubernetes-embedded-resource"):
-        if kind != "object":
-            text = "must be object if x-kubernetes-embedded-resource is true"
-            found.append(causes.invalid(f"{field}.type", kind, text))
-        elif not schema.get("properties") and not schema.get("x-kubernetes-preserve-unknown-fields"):
-            text = (
-                "must not be empty if x-kubernetes-embedded-resource is true without "
-                "x-kubernetes-preserve-unknown-fields"
-            )
-            found.append(causes.required(f"{field}.properties", text))
-    if root or schema.get("x-kubernetes-embedded-resource"):
-        found += _metadata(schema, field)
-    for child, where in _logical(schema, field):
-        found += _inside_logic(child, where, _is_int_or_string_choice(schema))
+    if root:
+        found += _root_properties(schema, field)
     for child, where in _children(schema, field):
-        found += _structural(child, where, root=False, level=level + 1)
+        found += _structural(child, where, root=False)
     return found
 
 
@@ -219,24 +219,33 @@ def _is_int_or_string_choice(schema: Object) -> bool:
     return bool(schema.get("x-kubernetes-int-or-string"))
 
 
-def _metadata(schema: Object, field: str) -> list[Cause]:
-    metadata = (schema.get("properties") or {}).get("metadata")
+def _root_properties(schema: Object, field: str) -> list[Cause]:
+    """What the root says of the fields that every object has."""
+    properties = schema.get("properties") or {}
+    found: list[Cause] = []
+    for key in ("apiVersion", "kind"):
+        kind = (properties.get(key) or {}).get("type", "string")
+        if kind != "string":
+            found.append(causes.invalid(f"{field}.properties[{key}].type", kind, "must be string"))
+    metadata = properties.get("metadata")
     if metadata is None:
-        return []
-    declared = set((metadata.get("properties") or {}))
+        return found
+    declared = set(metadata.get("properties") or {})
     extra = {k for k in metadata if k not in ("type", "properties", "description", "required")}
     if declared - {"name", "generateName"} or extra:
         text = (
             "must not specify anything other than name and generateName, but metadata is implicitly specified"
         )
-        return [causes.forbidden(f"{field}.properties[metadata]", text)]
-    return []
+        found.append(causes.forbidden(f"{field}.properties[metadata]", text))
+    return found
 
 
 def _inside_logic(schema: Object, field: str, int_or_string: bool) -> list[Cause]:
     """Sub-schemas of allOf & co. only restrict values; they may not describe structure."""
     found: list[Cause] = []
-    for key in ("description", "default", "title", "example"):
+    if schema.get("default") is not None:
+        found.append(causes.forbidden(f"{field}.default", "must be undefined to be structural"))
+    for key in ("description", "title"):
         if schema.get(key):
             found.append(causes.forbidden(f"{field}.{key}", "must be empty to be structural"))
     if schema.get("type") and not int_or_string:

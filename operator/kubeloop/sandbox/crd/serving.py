@@ -121,18 +121,18 @@ def _nested(obj: Any, path: str, kind: type, name: str) -> tuple[Any, str]:
     parts = path.removeprefix(".").split(".")
     for part in parts:
         if not isinstance(value, dict):
-            shown = ".".join(parts)
-            return (
-                kind(),
-                f".{shown} accessor error: {value} is of the type {_go(value)}, expected map[string]interface{{}}",
-            )
+            return kind(), _accessor_error(parts, value, "map[string]interface{}")
         if part not in value:
             return kind(), ""
         value = value[part]
     if not isinstance(value, kind) or isinstance(value, bool):
-        shown = ".".join(parts)
-        return kind(), f".{shown} accessor error: {value} is of the type {_go(value)}, expected {name}"
+        return kind(), _accessor_error(parts, value, name)
     return value, ""
+
+
+def _accessor_error(parts: list[str], value: Any, expected: str) -> str:
+    where = ".".join(parts)
+    return f".{where} accessor error: {value} is of the type {_go(value)}, expected {expected}"
 
 
 def _go(value: Any) -> str:

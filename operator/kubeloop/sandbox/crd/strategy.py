@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kubeloop.sandbox.builtins.checks import names as name_causes
-from kubeloop.sandbox.builtins.strategy import BuiltinStrategy
 from kubeloop.sandbox.crd import rules
 from kubeloop.sandbox.crd.names import established
 from kubeloop.sandbox.crd.schemarules import uses_cel
-from kubeloop.sandbox.pipeline.metadata import name_faults
 from kubeloop.sandbox.registry import Object
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause, not_implemented_here
-
-_IMMUTABLE_ONCE_ESTABLISHED = ("scope",)
+from kubeloop.sandbox.strategy import BuiltinStrategy
 
 
 def default_crd(crd: Object) -> Object:
@@ -108,6 +104,3 @@ def _same(new: Object, old: Object, key: str, field: str = "") -> list[Cause]:
     if new.get(key) == old.get(key):
         return []
     return [causes.invalid(field or f"spec.{key}", new.get(key), "field is immutable")]
-
-
-__all__ = ["CRDStrategy", "accept", "default_crd", "name_causes", "name_faults"]

@@ -14,16 +14,16 @@ _LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 _CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 _API_VERSION = {
     "description": (
-        "APIVersion defines the versioned schema of this representation of an object. Servers should convert "
-        "recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
+        "APIVersion defines the versioned schema of this representation of an object. Servers should "
+        "convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
         f"{_CONVENTIONS}#resources"
     ),
     "type": "string",
 }
 _KIND = {
     "description": (
-        "Kind is a string value representing the REST resource this object represents. Servers may infer this "
-        "from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
+        "Kind is a string value representing the REST resource this object represents. Servers may infer "
+        "this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
         f"{_CONVENTIONS}#types-kinds"
     ),
     "type": "string",
@@ -58,7 +58,12 @@ def crd_schemas(info: ResourceInfo) -> Object:
         "description": f"{info.list_name} is a list of {info.kind}",
         "type": "object",
         "required": ["items"],
-        "properties": {"apiVersion": _API_VERSION, "items": items, "kind": _KIND, "metadata": list_metadata},
+        "properties": {
+            "apiVersion": _API_VERSION,
+            "items": items,
+            "kind": _KIND,
+            "metadata": list_metadata,
+        },
         "x-kubernetes-group-version-kind": [_gvk(info, info.list_name)],
     }
     return {name: schema, f"{name.rpartition('.')[0]}.{info.list_name}": listed}
@@ -69,13 +74,15 @@ def _gvk(info: ResourceInfo, kind: str) -> Object:
 
 
 def _embedded(schema: Object) -> Object:
-    """Embedded resources are published with the metadata that they implicitly have."""
+    """A schema as published: what is implied by its extensions is spelled out."""
     out = dict(schema)
     if isinstance(out.get("properties"), dict):
         out["properties"] = {key: _embedded(child) for key, child in out["properties"].items()}
     for key in ("items", "additionalProperties"):
         if isinstance(out.get(key), dict):
             out[key] = _embedded(out[key])
+    if out.get("x-kubernetes-int-or-string") and "anyOf" not in out:
+        out["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if out.get("x-kubernetes-embedded-resource"):
         implied = {
             "apiVersion": _API_VERSION,

@@ -5,6 +5,7 @@ Texts are those of apimachinery's validation; the order of the causes is the ord
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -77,6 +78,8 @@ def name_faults(name: str, rule: str) -> list[str]:
         return [f"may not contain '{char}'" for char in "/%" if char in name]
     if rule == "subdomain":
         return subdomain_faults(name)
+    if rule == "label" and "." in name and subdomain_faults(name) == []:
+        return ["must not contain dots"]
     pattern, text = (_label_1035, _LABEL_1035_TEXT) if rule == "label1035" else (_label, _LABEL_TEXT)
     faults = []
     if len(name) > 63:
@@ -169,7 +172,8 @@ def _validate_owners(owners: Sequence[Mapping[str, Any]]) -> list[Cause]:
 
 
 def _go_owners(owners: Sequence[Mapping[str, Any]]) -> str:
-    return f"[{len(owners)} references]"
+    """The references as JSON, which is what Go shows of a slice of structs."""
+    return json.dumps(list(owners), separators=(",", ":"))
 
 
 def validate_create(metadata: Mapping[str, Any], rule: str, *, namespaced: bool) -> list[Cause]:

@@ -98,9 +98,9 @@ class BuiltinSchema(KindSchema):
         try:
             return decode(obj, self.root)
         except DecodeError as error:
-            version = self.api_version
+            version = self.api_version.rpartition("/")[2]
             raise bad_request(
-                f'{self.kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {self.kind}: {error}'
+                f'{self.kind} in version "{version}" cannot be handled as a {self.kind}: {error}'
             ) from error
 
     def converted(self, obj: Object) -> Object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from typing import Any
 
 from kubeloop.sandbox.schema.node import Node
@@ -12,6 +13,7 @@ from kubeloop.sandbox.schema.values import QUANTITY_ERROR, canonical_quantity, c
 
 _TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 _MICRO_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
+_MICRO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{6}(?!\d))?(.*)")
 _INT_RANGES = {"int32": 2**31, "int64": 2**63}
 
 
@@ -46,7 +48,7 @@ def _value(value: Any, node: Node, path: str, unknown: list[str], owner: Node) -
             return _map(value, node, path, unknown, owner)
         raise _mismatch("object", path, owner)
     if kind is list:
-        if node.alternative is not None:
+        if node.alternative is not None and all(item.__class__ is dict for item in value):
             return _list(value, node.alternative, path, unknown, owner)
         if node.preserve:
             return value
@@ -160,14 +162,18 @@ def _scalar(value: Any, kind: type, node: Node, path: str, owner: Node) -> Any:
 
 
 def _time(value: str, node: Node) -> str:
-    text = canonical_time(value, micro=node.name == _MICRO_TIME)
+    micro = node.name == _MICRO_TIME
+    layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"
+    exact = _MICRO.fullmatch(value) if micro else None
+    rest, wanted = value, "2006"
+    text = None
+    if exact is not None and exact.group(2) is None:
+        rest, wanted = exact.group(3), ".000000"
+    else:
+        text = canonical_time(value, micro=micro)
     if text is None:
-        layout = (
-            "2006-01-02T15:04:05.000000Z07:00" if node.name == _MICRO_TIME else "2006-01-02T15:04:05Z07:00"
-        )
-        raise DecodeError(
-            f'parsing time {json.dumps(value)} as "{layout}": cannot parse {json.dumps(value)} as "2006"'
-        )
+        why = f'cannot parse {json.dumps(rest)} as "{wanted}"'
+        raise DecodeError(f'parsing time {json.dumps(value)} as "{layout}": {why}')
     return value if text == value else text
 
 
@@ -210,5 +216,6 @@ def _mismatch(found: str, path: str, owner: Node) -> DecodeError:
         go_type = go_type.removeprefix("[]")
     shown = go_type.removeprefix("*")
     return DecodeError(
-        f"json: cannot unmarshal {found} into Go struct field {_short(owner)}.{'.'.join(steps)} of type {shown}"
+        f"json: cannot unmarshal {found} into Go struct field {_short(owner)}.{'.'.join(steps)} "
+        f"of type {shown}"
     )

@@ -46,7 +46,7 @@ def _prune_map(
             if new is not item:
                 out = dict(value) if out is None else out
                 out[key] = new
-        elif declared:
+        elif declared is not None:
             # additionalProperties: true admits a key but declares nothing of what is below it
             new = _strip(item, f"{path}.{key}" if path else key, unknown)
             if new is not item:
@@ -112,10 +112,11 @@ def default(value: Any, node: Node | None) -> Any:
     if kind is dict:
         out: dict[str, Any] | None = None
         for key, child in node.fields.items():
-            if child.default is not MISSING and child.default is not None:
-                if key not in value or _bad_null(value[key], child):
-                    out = dict(value) if out is None else out
-                    out[key] = copy.deepcopy(child.default)
+            if child.default is MISSING or child.default is None:
+                continue
+            if key not in value or _bad_null(value[key], child):
+                out = dict(value) if out is None else out
+                out[key] = copy.deepcopy(child.default)
         source = value if out is None else out
         for key, item in list(source.items()):
             known = _declared(node, key)

@@ -1,7 +1,7 @@
 """The part of kubectl's JSON path that printer columns and selectable fields use.
 
-Fields (``.a.b``, ``['a']``, ``.a\\.b``), indices, wildcards, and filters that compare one field with a literal
-(``[?(@.type=="Ready")]``).
+Fields (``.a.b``, ``['a']``, ``.a\\.b``), indices, wildcards, and filters that compare one field with a
+literal (``[?(@.type=="Ready")]``).
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def install_crd(client: Client, line: Timeline) -> None:
         for event in client.watch(
             CRDS, field_selector=f"metadata.name={name}", timeout_seconds=int(STEP_TIMEOUT)
         ):
-            conditions = event_object(event).get("status", {}).get("conditions", [])
+            conditions = event_object(event).get("status", {}).get("conditions") or []
             if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
                 seen(f"CRD {name} established, generated from the pydantic class")
                 return
@@ -273,15 +273,16 @@ def stop(operator: subprocess.Popen[bytes], line: Timeline) -> None:
 
 
 def is_ready(watcher: Watcher, *, replicas: int) -> bool:
-    """Whether the WebApp says that it is ready, about its current spec."""
-    app = watcher.app()
-    status = app.status if app is not None else None
+    """Whether the WebApp says that it is ready, about its current spec, and its Deployment bears it out."""
+    app, deployment = watcher.app(), watcher.deployment()
+    if app is None or app.status is None or deployment is None or deployment.status is None:
+        return False
     return (
-        app is not None
-        and status is not None
-        and status.ready
-        and status.observed_generation == app.generation
-        and status.available_replicas == replicas
+        app.status.ready
+        and app.status.observed_generation == app.generation
+        and app.status.available_replicas == replicas
+        and deployment.status.observed_generation == deployment.generation
+        and deployment.status.available_replicas == replicas
     )
 
 

@@ -122,7 +122,7 @@ def apply(
         if live is not None and _unchanged(table, result, live):
             return live
     else:
-        merged = schema.converted(merged)
+        merged = schema.converted(merged, base)
     return _with_entries(merged, result)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubeloop.sandbox.schema.node import Node
+from kubeloop.sandbox.schema.node import MISSING, Node
 
 _HTML = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -25,8 +25,10 @@ def dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-_single: dict[tuple[str, str], str] = {}  # (key field, string value) -> element: most lists are keyed by name
-_SINGLE_LIMIT = 4096
+# Elements already written: few different ones exist (container names, ports), each many times.
+_single: dict[tuple[str, str], str] = {}
+_several: dict[tuple[Any, ...], str] = {}
+_CACHE_LIMIT = 4096
 
 
 def item_element(node: Node, item: Any) -> str:
@@ -50,10 +52,31 @@ def item_element(node: Node, item: Any) -> str:
             known = _single.get((keys[0], value))
             if known is None:
                 known = f'k:{{"{keys[0]}":{dump(value)}}}'
-                if len(_single) >= _SINGLE_LIMIT:
+                if len(_single) >= _CACHE_LIMIT:
                     _single.clear()
                 _single[(keys[0], value)] = known
             return known
+        return _write_key(node, item)
+    values: list[Any] = [keys]
+    for key in keys:
+        value = item.get(key, MISSING)
+        if value is MISSING:
+            value = node.key_defaults.get(key, MISSING)
+        if value.__class__ is not str and value.__class__ is not int:
+            return _write_key(node, item)  # an absent key, or one that hashes like another (True, 1.0)
+        values.append(value)
+    identity = tuple(values)
+    known = _several.get(identity)
+    if known is None:
+        known = _write_key(node, item)
+        if len(_several) >= _CACHE_LIMIT:
+            _several.clear()
+        _several[identity] = known
+    return known
+
+
+def _write_key(node: Node, item: dict[str, Any]) -> str:
+    keys = node.keys
     parts = []
     for key in sorted(keys):
         if key in item:

@@ -51,6 +51,9 @@ class _Misfit(Exception):
     pass
 
 
+_TEXT = ("string", "untyped")
+
+
 def _members(value: Any, node: Node, lenient: bool) -> Set | None:
     """The node of `value` in a field set, None when it owns nothing by itself."""
     kind = value.__class__
@@ -67,11 +70,17 @@ def _members(value: Any, node: Node, lenient: bool) -> Set | None:
             if child is None:
                 if element is None and not lenient:
                     raise _Misfit
-                below = _members(item, element or DEDUCED, lenient)
-                if not below:
-                    below = LEAF
-                elif SELF not in below:
-                    below = {SELF: LEAF, **below}
+                child = element or DEDUCED
+                if item.__class__ is str and child.scalar in _TEXT:
+                    below: Set | None = LEAF
+                else:
+                    below = _members(item, child, lenient)
+                    if not below:
+                        below = LEAF
+                    elif SELF not in below:
+                        below = {SELF: LEAF, **below}
+            elif item.__class__ is str and child.scalar in _TEXT:
+                below = LEAF  # most values are texts: not worth a call
             else:
                 below = _members(item, child, lenient)
                 if below is None:
@@ -239,6 +248,10 @@ def merge(live: Any, config: Any, node: Node) -> Any:
             if old is value:
                 continue
             if old is MISSING:
+                merged = value
+            elif value.__class__ is str:
+                if old == value:
+                    continue
                 merged = value
             else:
                 merged = merge(old, value, fields.get(key) or element or DEDUCED)

@@ -99,11 +99,12 @@ def apply(
         fields = recursive_difference(fields, reset)
     owned = difference(fields, stripped)
     mine = last
-    if last is None or last.api_version != api_version or last.fields != owned:
+    same_fields = last is not None and last.fields == owned
+    if last is None or last.api_version != api_version or not same_fields:
         mine = Entry(owned, api_version, last.time if last else None)
     assert mine is not None
     managers = {**managers, me: mine}
-    if last is not None and last.fields and not contains(owned, last.fields):
+    if last is not None and last.fields and not same_fields and not contains(owned, last.fields):
         merged = _prune(merged, managers, fields, last.fields, node)
     managers, _ = take(live, merged, node, managers, me, force=force, reset=reset)
     if not mine.fields:

@@ -16,10 +16,10 @@ from typing import Any
 
 from kubeloop.sandbox.schema import listtype, structural
 from kubeloop.sandbox.schema.compile import BuiltinCompiler, compile_structural
-from kubeloop.sandbox.schema.decode import DecodeError, decode
+from kubeloop.sandbox.schema.decode import DecodeError, decode, decode_over
 from kubeloop.sandbox.schema.node import DEDUCED, Node
 from kubeloop.sandbox.schema.validate import Check, problems, to_causes
-from kubeloop.sandbox.status import Cause, bad_request
+from kubeloop.sandbox.status import ApiFailure, Cause, bad_request
 
 Object = dict[str, Any]
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -64,12 +64,13 @@ class KindSchema:
         """`obj` as the server decodes it, and the paths of unknown fields (ApiFailure 400: wrong types)."""
         return obj, []
 
-    def converted(self, obj: Object) -> Object:
-        """`obj`, merged by an apply, as the kind's own type holds it.
+    def converted(self, obj: Object, base: Object) -> Object:
+        """`obj`, merged by an apply into `base`, as the kind's own type holds it.
 
         Custom resources only have one for their metadata: elsewhere, unlike in a decoded body, a forbidden
         null stays and is refused by validation.
         """
+        del base
         return obj
 
     def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
@@ -98,13 +99,17 @@ class BuiltinSchema(KindSchema):
         try:
             return decode(obj, self.root)
         except DecodeError as error:
-            version = self.api_version.rpartition("/")[2]
-            raise bad_request(
-                f'{self.kind} in version "{version}" cannot be handled as a {self.kind}: {error}'
-            ) from error
+            raise self._undecodable(error) from error
 
-    def converted(self, obj: Object) -> Object:
-        return self.prune(obj)[0]
+    def converted(self, obj: Object, base: Object) -> Object:
+        try:
+            return decode_over(obj, base, self.root)
+        except DecodeError as error:
+            raise self._undecodable(error) from error
+
+    def _undecodable(self, error: DecodeError) -> ApiFailure:
+        version = self.api_version.rpartition("/")[2]
+        return bad_request(f'{self.kind} in version "{version}" cannot be handled as a {self.kind}: {error}')
 
 
 class CustomSchema(KindSchema):
@@ -142,7 +147,9 @@ class CustomSchema(KindSchema):
         unknown += [f"metadata.{path}" for path in strange]
         return structural.drop_nulls(result, self._structural), sorted(unknown)
 
-    def converted(self, obj: Object) -> Object:
+    def converted(self, obj: Object, base: Object) -> Object:
+        if obj.get("metadata") is base.get("metadata"):
+            return obj
         return self._with_clean_metadata(obj)[0]
 
     def _with_clean_metadata(self, obj: Object) -> tuple[Object, list[str]]:

@@ -31,6 +31,55 @@ def decode(obj: dict[str, Any], node: Node) -> tuple[dict[str, Any], list[str]]:
     return _struct(obj, node, "", unknown, node), unknown
 
 
+def decode_over(obj: dict[str, Any], base: dict[str, Any], node: Node) -> dict[str, Any]:
+    """As `decode` for an object that shares parts with the decoded `base`: those are taken as they are."""
+    result: dict[str, Any] = _over(obj, base, node, "", node)
+    return result
+
+
+def _over(value: Any, base: Any, node: Node, path: str, owner: Node) -> Any:
+    if value is base:
+        return value
+    if value.__class__ is dict and base.__class__ is dict and node.fields:
+        fields, drop = node.fields, node.drop
+        out: dict[str, Any] = {}
+        changed = False
+        for key, item in value.items():
+            known = base.get(key, node)
+            if item is known:
+                out[key] = item
+                continue
+            child = fields.get(key)
+            if child is None or item is None:
+                return _value(value, node, path, [], owner)
+            new = _over(item, known, child, f"{path}.{key}" if path else key, node)
+            if not new and key in drop:
+                changed = True
+                continue
+            changed = changed or new is not item
+            out[key] = new
+        for key, item in node.zero.items():
+            if key not in out:
+                out[key] = item
+                changed = True
+        return out if changed else value
+    if value.__class__ is list and base.__class__ is list and node.items is not None and node.items.fields:
+        known_items = {id(item) for item in base}
+        made = [
+            item if id(item) in known_items else _item(item, base, i, node, path, owner)
+            for i, item in enumerate(value)
+        ]
+        return value if all(new is old for new, old in zip(made, value, strict=True)) else made
+    return _value(value, node, path, [], owner)
+
+
+def _item(item: Any, base: list[Any], index: int, node: Node, path: str, owner: Node) -> Any:
+    items = node.items
+    assert items is not None
+    known = base[index] if index < len(base) else None
+    return _over(item, known, items, f"{path}[{index}]", owner) if item is not None else items.zero
+
+
 def _short(node: Node) -> str:
     return node.name.rpartition(".")[2]
 
@@ -70,6 +119,12 @@ def _struct(value: Any, node: Node, path: str, unknown: list[str], owner: Node) 
         if child is None:
             unknown.append(where)
             changed = True
+            continue
+        if item.__class__ is str and child.type == "string" and not child.format:
+            if item or key not in drop:
+                out[key] = item
+            else:
+                changed = True
             continue
         if item is None:
             if key in node.zero:

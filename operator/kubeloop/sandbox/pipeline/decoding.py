@@ -28,8 +28,12 @@ def decode_body(call: Call, kind: str, options: WriteOptions) -> Object:
     check_kind(value, info)
     try:
         return decode_object(call, value, options, repeated)
-    except meta.MetadataShapeError as error:
+    except (meta.MetadataShapeError, StrictError) as error:
         raise cannot_be_handled(info, str(error)) from None
+
+
+class StrictError(ValueError):
+    """Complaints that a client with ``fieldValidation=Strict`` wants refused."""
 
 
 def check_kind(value: Object, info: ResourceInfo) -> None:
@@ -43,7 +47,7 @@ def check_kind(value: Object, info: ResourceInfo) -> None:
         raise invalid(str(kind), info.group, name, [cause])
     raise bad_request(
         f'{kind} in version "{info.version}" cannot be handled as a {info.kind}: no kind "{kind}" is '
-        f'registered for version "{info.api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+        f'registered for version "{info.api_version}" in scheme "pkg/runtime/scheme.go:111"'
     )
 
 
@@ -55,7 +59,7 @@ def cannot_be_handled(info: ResourceInfo, why: str) -> ApiFailure:
 def decode_object(call: Call, value: dict[str, Any], options: WriteOptions, repeated: list[str]) -> Object:
     """`value` normalised, pruned and defaulted; complaints become warnings or, if Strict, a failure.
 
-    Raises `MetadataShapeError` and a 400 failure.
+    Raises `MetadataShapeError`, `StrictError` and a 400 failure.
     """
     info = call.info
     metadata, unknown_metadata = meta.normalise(value.get("metadata"))
@@ -71,12 +75,12 @@ def decode_object(call: Call, value: dict[str, Any], options: WriteOptions, repe
 
 
 def report(call: Call, options: WriteOptions, repeated: list[str], unknown: list[str]) -> None:
-    """Tell the client of fields that were dropped, as its ``fieldValidation`` wants it told."""
+    """Tell the client of dropped fields, as its ``fieldValidation`` wants. Raises `StrictError`."""
     if options.validation == "Ignore" or not (repeated or unknown):
         return
     complaints = [*repeated, *(f'unknown field "{path}"' for path in unknown)]
     if options.validation == "Strict":
         listed = ", ".join(complaints)
-        raise cannot_be_handled(call.info, f"strict decoding error: {listed}")
+        raise StrictError(f"strict decoding error: {listed}")
     for complaint in complaints:
         call.warn(complaint)

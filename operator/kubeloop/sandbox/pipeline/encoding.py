@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import yaml
-from kubeloop.sandbox.tables import to_table
 
 from kubeloop.sandbox.pipeline.backend import Backend, in_version
 from kubeloop.sandbox.pipeline.body import ACCEPTED, JSON, YAML
@@ -17,6 +16,7 @@ from kubeloop.sandbox.pipeline.request import Response
 from kubeloop.sandbox.registry import Object, ResourceInfo
 from kubeloop.sandbox.status import ApiFailure, bad_request, not_acceptable
 from kubeloop.sandbox.store import Record, to_json
+from kubeloop.sandbox.tables import to_table
 
 Form = Literal["object", "table", "metadata"]
 

@@ -161,8 +161,9 @@ def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
         causes.append(Cause("FieldValueTooLong", text, "fieldManager"))
     for index, char in enumerate(manager):
         if not char.isprintable():
-            text = f'Invalid value: "{manager}": should only contain printable characters'
-            causes.append(Cause("FieldValueInvalid", text, f"fieldManager[{index}]"))
+            shown = manager.encode("unicode_escape").decode()
+            text = f'Invalid value: "{shown}": invalid character U+{ord(char):04X} (at position {index})'
+            causes.append(Cause("FieldValueInvalid", text, "fieldManager"))
     validation = query.get("fieldValidation", "")
     if validation not in ("", "Ignore", "Strict", "Warn"):
         causes.append(not_supported(validation, '"", "Ignore", "Strict", "Warn"', "fieldValidation"))

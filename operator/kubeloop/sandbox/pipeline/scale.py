@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from kubeloop.sandbox.apply import apply
+from kubeloop.sandbox.apply import apply, track_update
 from kubeloop.sandbox.pipeline.backend import Backend, Call
 from kubeloop.sandbox.pipeline.body import SyntaxFailure, media_type, parse_object, parse_yaml
-from kubeloop.sandbox.pipeline.options import check_patch_options
+from kubeloop.sandbox.pipeline.options import WriteOptions, check_patch_options
 from kubeloop.sandbox.pipeline.saving import update
 from kubeloop.sandbox.pipeline.writes import (
     APPLY_PATCH,
+    bad_patch,
     check_name,
     check_patch_type,
     patch_function,
@@ -20,6 +22,7 @@ from kubeloop.sandbox.registry import Object, ResourceInfo, ScalePaths
 from kubeloop.sandbox.status import ApiFailure, Cause, bad_request, conflict, invalid, not_found
 
 SCALE_VERSION = "autoscaling/v1"
+Change = Callable[[Object], Object]
 _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -131,7 +134,7 @@ def patch_scale(backend: Backend, call: Call) -> Object:
     return _write(backend, call, options, patch_function(call.info, kind, call.request.body))
 
 
-def _write(backend: Backend, call: Call, options: Any, change: Any) -> Object:
+def _write(backend: Backend, call: Call, options: WriteOptions, change: Change) -> Object:
     info = call.info
     paths = scale_paths(info)
 
@@ -143,61 +146,121 @@ def _write(backend: Backend, call: Call, options: Any, change: Any) -> Object:
             raise conflict(info.group, info.plural, call.target.name)
         if replicas == read_path(live, paths.spec_replicas):
             return live
-        return with_path(live, paths.spec_replicas, replicas)
-
-    uid = ""
-    result = update(backend, call, options, transform, uid=uid, unconditional=True)
-    return to_scale(info, result.obj)
-
-
-def _replicas(call: Call, scale: Object) -> int:
-    spec = scale.get("spec") or {}
-    replicas = spec.get("replicas") or 0
-    if isinstance(replicas, bool) or not isinstance(replicas, int):
-        raise bad_request(
-            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal '
-            f"{'string' if isinstance(replicas, str) else 'number'} into Go struct field "
-            "ScaleSpec.spec.replicas of type int32"
-        )
-    if replicas < 0:
-        text = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise invalid(
-            "Scale", "autoscaling", call.target.name, [Cause("FieldValueInvalid", text, "spec.replicas")]
-        )
-    return replicas
-
-
-def _apply(backend: Backend, call: Call, options: Any) -> Object:
-    info, target = call.info, call.target
-    paths = scale_paths(info)
-    try:
-        config, _ = parse_yaml(call.request.body)
-    except SyntaxFailure as error:
-        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
-    if not isinstance(config, dict) or config.get("kind") != "Scale":
-        found = config if isinstance(config, dict) else {}
-        shown = f"{found.get('apiVersion', '') or '/'}, Kind={found.get('kind', '')}"
-        raise bad_request(f"invalid object type: {shown}")
-    replicas = _replicas(call, config)
-    base: Object = {"apiVersion": info.api_version, "kind": info.kind}
-    if "replicas" in (config.get("spec") or {}):
-        base = with_path(base, paths.spec_replicas, replicas)
-    base["metadata"] = {"name": target.name}
-    if info.namespaced:
-        base["metadata"]["namespace"] = target.namespace
-
-    def transform(live: Object) -> Object:
-        return apply(
+        new = with_path(live, paths.spec_replicas, replicas)
+        if not _tracked(live, paths):
+            return new  # nobody owns the number: nobody starts to (the server skips it, too)
+        new = track_update(
             live,
-            base,
-            manager=options.manager,
-            force=options.force,
+            new,
+            manager=call.manager,
             schema=info.schema,
             api_version=info.api_version,
             now=backend.now(),
             subresource="scale",
             reset=info.strategy.reset_fields("scale"),
         )
+        return _timeless(new)
 
     result = update(backend, call, options, transform, unconditional=True, tracked=True)
     return to_scale(info, result.obj)
+
+
+def _tracked(obj: Object, paths: ScalePaths) -> bool:
+    """Whether any manager owns the number of replicas."""
+    field_path = ".".join(f"f:{part}" for part in path_parts(paths.spec_replicas))
+    entries = obj["metadata"].get("managedFields") or ()
+    return any(read_path(entry.get("fieldsV1") or {}, field_path) is not None for entry in entries)
+
+
+def _timeless(obj: Object) -> Object:
+    """Entries of ``/scale`` bear no time."""
+    entries = [
+        {k: v for k, v in entry.items() if k != "time"} if entry.get("subresource") == "scale" else entry
+        for entry in obj["metadata"].get("managedFields") or ()
+    ]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
+
+
+def _replicas(call: Call, scale: Object) -> int:
+    spec = scale.get("spec") or {}
+    replicas = spec.get("replicas") or 0
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        kind = "string" if isinstance(replicas, str) else "number"
+        why = f"json: cannot unmarshal {kind} into Go struct field ScaleSpec.spec.replicas of type int32"
+        if call.request.method == "PATCH":
+            raise bad_patch(scale, why)
+        raise bad_request(f'Scale in version "v1" cannot be handled as a Scale: {why}')
+    if replicas < 0 and not call.info.custom:
+        text = f"Invalid value: {replicas}: must be greater than or equal to 0"
+        cause = Cause("FieldValueInvalid", text, "spec.replicas")
+        raise invalid("Scale", "autoscaling", call.target.name, [cause])
+    return replicas
+
+
+def _apply(backend: Backend, call: Call, options: WriteOptions) -> Object:
+    info, target = call.info, call.target
+    paths = scale_paths(info)
+    try:
+        config, _ = parse_yaml(call.request.body)
+    except SyntaxFailure as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    found = config if isinstance(config, dict) else {}
+    if found.get("kind") != "Scale" or found.get("apiVersion") != SCALE_VERSION:
+        raise bad_request(
+            f"invalid object type: {found.get('apiVersion') or '/'}, Kind={found.get('kind', '')}"
+        )
+    replicas = _replicas(call, found)
+    base: Object = {"apiVersion": info.api_version, "kind": info.kind, "metadata": {"name": target.name}}
+    if info.namespaced:
+        base["metadata"]["namespace"] = target.namespace
+    if "replicas" in (found.get("spec") or {}):
+        base = with_path(base, paths.spec_replicas, replicas)
+
+    def transform(live: Object) -> Object:
+        if info.custom:
+            raise _custom_apply(live, found, paths)
+        try:
+            merged = apply(
+                live,
+                base,
+                manager=options.manager,
+                force=options.force,
+                schema=info.schema,
+                api_version=info.api_version,
+                now=backend.now(),
+                subresource="scale",
+                reset=info.strategy.reset_fields("scale"),
+            )
+        except ApiFailure as failure:
+            raise _in_scale_version(failure, info) from None
+        return merged if merged is live else _timeless(merged)
+
+    result = update(backend, call, options, transform, unconditional=True, tracked=True)
+    return to_scale(info, result.obj)
+
+
+def _custom_apply(live: Object, config: Object, paths: ScalePaths) -> ApiFailure:
+    """The real server (seen on 1.36) cannot apply to the scale of a custom resource."""
+    metadata = config.get("metadata") or {}
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    what = f"failed to convert new object ({name}; autoscaling/v1, Kind=Scale)"
+    if not _tracked(live, paths):
+        what = (
+            "failed to create manager for existing fields: failed to convert live object "
+            "(/; autoscaling/v1, Kind=Scale)"
+        )
+    tail = f"request to convert CR to an invalid group/version: {SCALE_VERSION}"
+    return ApiFailure(500, "", f"{what} to proper version: {tail}")
+
+
+def _in_scale_version(failure: ApiFailure, info: ResourceInfo) -> ApiFailure:
+    """Conflicts on ``/scale`` are told in terms of the Scale's version."""
+    mine, shown = f"using {info.api_version}", f"using {SCALE_VERSION}"
+    details = failure.details
+    if details is not None:
+        causes = [
+            {**cause, "message": cause.get("message", "").replace(mine, shown)}
+            for cause in details.get("causes") or ()
+        ]
+        details = {**details, "causes": causes}
+    return ApiFailure(failure.code, failure.reason, failure.message.replace(mine, shown), details=details)

@@ -163,7 +163,9 @@ def parse_fields(text: str, info: ResourceInfo) -> tuple[FieldTerm, ...]:
             if not supported:
                 label = f"field label not supported: {path}"
                 raise bad_request(
-                    label if info.custom else f'"{path}" is not a known field selector: {KNOWN}'
+                    label
+                    if info.custom or info.selectable_fields
+                    else f'"{path}" is not a known field selector: {KNOWN}'
                 )
         terms.append(FieldTerm(path, re.sub(r"\\(.)", r"\1", value), operator != "!="))
     return tuple(terms)

@@ -20,6 +20,7 @@ from kubeloop.sandbox.status import (
     ApiFailure,
     bad_request,
     internal_error,
+    no_such_path,
     not_found,
     not_implemented_here,
     request_too_large,
@@ -122,6 +123,8 @@ class ApiServer:
         if target.extra or (subresource and subresource not in info.subresources):
             if subresource in NOT_SIMULATED and not info.custom:
                 raise not_implemented_here(f"{info.plural}/{subresource}")
+            if not info.custom:
+                raise no_such_path()
             raise not_found(info.group, info.plural, target.name)
         if verb == "watch":
             options = list_options(request.query, watch=target.watch_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from kubeloop.sandbox.pipeline import metadata as meta
 from kubeloop.sandbox.pipeline.backend import Backend, Call
 from kubeloop.sandbox.pipeline.body import SyntaxFailure, go_type, media_type, parse_json, parse_yaml
 from kubeloop.sandbox.pipeline.creating import create, place
-from kubeloop.sandbox.pipeline.decoding import check_kind, decode_body, decode_object, report
+from kubeloop.sandbox.pipeline.decoding import StrictError, check_kind, decode_body, decode_object, report
 from kubeloop.sandbox.pipeline.options import (
     WriteOptions,
     check_patch_options,
@@ -29,7 +30,7 @@ from kubeloop.sandbox.status import (
     not_found,
     unsupported_media_type,
 )
-from kubeloop.sandbox.store import Exists, to_json
+from kubeloop.sandbox.store import Exists
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -103,6 +104,8 @@ def check_patch_type(info: ResourceInfo, kind: str) -> None:
     """Raises a 415 failure for other media types."""
     accepted = patch_types(info)
     if kind not in accepted:
+        if not info.custom:
+            raise ApiFailure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
         raise unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: "
             + ", ".join(accepted)
@@ -159,12 +162,17 @@ def _decode_patched(call: Call, patched: Object, options: WriteOptions) -> Objec
     check_kind(patched, info)
     try:
         obj = decode_object(call, patched, options, [])
-    except meta.MetadataShapeError as error:
-        text = to_json(patched).decode().replace("\\", "\\\\").replace('"', '\\"')
-        cause = Cause("FieldValueInvalid", f'Invalid value: "{text}": {error}', "patch")
-        raise invalid("", "", "", [cause]) from None
+    except (meta.MetadataShapeError, StrictError) as error:
+        raise bad_patch(patched, str(error)) from None
     check_name(call, obj)
     return place(call, obj)
+
+
+def bad_patch(patched: Object, why: str) -> ApiFailure:
+    """422 of a patch that leads to what cannot be read; the server quotes the whole object."""
+    text = json.dumps(patched, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return invalid("", "", "", [Cause("FieldValueInvalid", f'Invalid value: "{quoted}": {why}', "patch")])
 
 
 def _apply(backend: Backend, call: Call, options: WriteOptions) -> Result:
@@ -198,6 +206,7 @@ def _apply(backend: Backend, call: Call, options: WriteOptions) -> Result:
         if target.subresource:
             raise not_found(info.group, info.plural, target.name)
         new = merged(None)
+        new["metadata"].pop("resourceVersion", None)  # there is none yet; the server does not look
         uid = new["metadata"].get("uid")
         if uid:
             raise conflict(info.group, info.plural, target.name, _uid_mismatch(uid))
@@ -225,8 +234,13 @@ def _parse_config(call: Call, options: WriteOptions) -> Object:
     if not isinstance(config, dict):
         name = go_type(config)
         raise bad_request(
-            f"error decoding YAML: json: cannot unmarshal {name} into Go value of type "
-            "map[string]interface {}"
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
+            f"{name} into Go value of type map[string]interface {{}}"
+        )
+    if repeated and options.validation == "Strict":
+        lines = "\n".join(f"  {line}" for line in repeated)
+        raise bad_request(
+            f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n{lines}"
         )
     report(call, options, repeated, [])
     metadata = config.get("metadata")

@@ -12,9 +12,7 @@ from kubeloop.controller.drift import content_hash, covers, read_stamp, stamp
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abname"), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abname"), inner, max_size=3),
     max_leaves=12,
 )
 

@@ -67,5 +67,7 @@ def test_another_incarnation_of_the_name_is_not_touched() -> None:
         (["x/y"], None, True, Phase.GONE),
     ],
 )
-def test_the_phases_of_an_object(finalizers: list[str], finalizer: str | None, deleting: bool, phase: Phase) -> None:
+def test_the_phases_of_an_object(
+    finalizers: list[str], finalizer: str | None, deleting: bool, phase: Phase
+) -> None:
     assert phase_of(finalizers, finalizer, deleting=deleting) is phase

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from .compare import Difference, compare
 from .corpus import Corpus
-from .normalise import normalise
-from .play import Player, Target
-from .script import Json
+from .session import play
 from .targets import install, real
 from .variables import ScriptError
 
@@ -24,7 +22,9 @@ def parse() -> argparse.Namespace:
     record.add_argument("--new", action="store_true", help="only scripts that have none")
     record.add_argument("--show", action="store_true", help="print the answers too")
     replay = actions.add_parser("replay", help="compare a real control plane with the goldens")
-    for sub in (record, replay):
+    sandbox = actions.add_parser("sandbox", help="compare the sandbox with the goldens")
+    sandbox.add_argument("--report", type=Path, help="write the differences there, most frequent first")
+    for sub in (record, replay, sandbox):
         sub.add_argument("patterns", nargs="*", help="script ids (area/name), * allowed; default: all")
     return parser.parse_args()
 
@@ -38,13 +38,6 @@ def chosen(corpus: Corpus, patterns: Sequence[str]) -> list[str]:
     if not found:
         raise ScriptError(f"no script matches {' '.join(patterns)}")
     return found
-
-
-def play(corpus: Corpus, id: str, target: Target) -> list[Json]:
-    """The normalised answers of one script."""
-    script = corpus.script(id)
-    player = Player(script, target)
-    return normalise(script, player.play(), player.namespace)
 
 
 def say(text: str) -> None:
@@ -100,6 +93,11 @@ def main() -> int:
                 return record(corpus, ids, show=arguments.show) if ids else 0
             case "replay":
                 return replay(corpus, ids)
+            case "sandbox":
+                # Only here: the sandbox must not be needed for recording.
+                from .report import judge
+
+                return judge(corpus, ids, arguments.report)
     except ScriptError as error:
         say(f"error: {error}")
         return 2

@@ -128,4 +128,5 @@ class HttpTransport:
 
 
 def _headers(response: urllib3.BaseHTTPResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
+    # A header may come several times (Warning): the values in one line, as HTTP has it.
+    return {name.lower(): value for name, value in response.headers.itermerged()}

@@ -1,0 +1,239 @@
+"""A whole controller with its threads and informers on the in-process sandbox (R0.15, R0.22, R0.23)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kubeloop.client import Client
+from kubeloop.clock import StopEvent
+from kubeloop.controller import Context, Controller, Outcome, Result
+from kubeloop.manager import Manager
+from kubeloop.model import Deployment
+from kubeloop.sandbox import Sandbox
+from webapp_operator.reconcile import webapp_controller
+from webapp_operator.types import WebApp
+
+AGENT = "wiring-test"
+TIMEOUT = 15.0
+
+
+class Running:
+    """A manager with one controller on a sandbox; reports wake whoever waits."""
+
+    def __init__(self, sandbox: Sandbox, controller: Controller[Any]) -> None:
+        self.sandbox = sandbox
+        self._changed = threading.Condition()
+        self.outcomes: list[tuple[str, Outcome]] = []
+        client = Client(sandbox.transport(), user_agent=AGENT)
+        self.manager = Manager(client, report=self._report)
+        self.controller = self.manager.add(controller)
+        self.manager.start()
+        assert self.manager.wait_synced(StopEvent(), TIMEOUT)
+        self.manager.start_workers()
+
+    def _report(self, key: str, outcome: Outcome) -> None:
+        with self._changed:
+            self.outcomes.append((key, outcome))
+            self._changed.notify_all()
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait until `holds` does; asked again after each reconcile."""
+        with self._changed:
+            assert self._changed.wait_for(holds, TIMEOUT), self.outcomes[-5:]
+
+    def quiet(self) -> None:
+        """Wait until nothing is due."""
+        assert self.controller.queue.wait_quiet(0.2, TIMEOUT)
+
+    def writes(self, since: int = 0) -> list[tuple[str, str]]:
+        found = self.sandbox.log.writes(since=since, user_agent=AGENT)
+        return [(entry.resource, entry.subresource) for entry in found]
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as made:
+        made.create(WebApp.crd())
+        crd = "customresourcedefinitions.apiextensions.k8s.io"
+        while not made.get(crd, WebApp.crd_name())["status"].get("acceptedNames"):  # type: ignore[index]
+            threading.Event().wait(0.01)
+        yield made
+
+
+@pytest.fixture
+def start(sandbox: Sandbox) -> Iterator[Callable[[Controller[Any]], Running]]:
+    started: list[Running] = []
+
+    def run(controller: Controller[Any]) -> Running:
+        started.append(Running(sandbox, controller))
+        return started[-1]
+
+    yield run
+    for each in started:
+        assert each.manager.stop(10.0)
+
+
+def create(sandbox: Sandbox, name: str = "hello", **spec: Any) -> None:
+    sandbox.create(
+        {
+            "apiVersion": "example.com/v1",
+            "kind": "WebApp",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"image": "nginx:1.27", "replicas": 2, **spec},
+        }
+    )
+
+
+def deployment(sandbox: Sandbox, name: str = "hello") -> dict[str, Any] | None:
+    return sandbox.get("deployments.apps", name, "default")
+
+
+def test_events_of_a_child_wake_its_owner_until_all_is_well(sandbox: Sandbox, start: Any) -> None:
+    """R0.22."""
+    run = start(webapp_controller())
+    create(sandbox)
+    run.until(
+        lambda: (sandbox.get("webapps.example.com", "hello", "default") or {}).get("status", {}).get("ready")
+    )
+    uid = (deployment(sandbox) or {})["metadata"]["uid"]
+
+    sandbox.delete("deployments.apps", "hello", "default", propagation="Background")
+
+    run.until(lambda: (deployment(sandbox) or {"metadata": {"uid": uid}})["metadata"]["uid"] != uid)
+
+
+def test_a_settled_operator_stays_silent_through_relists_and_status_noise(
+    sandbox: Sandbox, start: Any
+) -> None:
+    """D1: writes that change nothing of ours, and a watch that has to begin anew."""
+    run = start(webapp_controller())
+    create(sandbox)
+    run.until(
+        lambda: (sandbox.get("webapps.example.com", "hello", "default") or {}).get("status", {}).get("ready")
+    )
+    run.quiet()
+    mark = sandbox.log.mark()
+    sandbox.patch("deployments.apps", "hello", {"metadata": {"annotations": {"a": "b"}}}, "default")
+    sandbox.patch("webapps.example.com", "hello", {"metadata": {"labels": {"a": "b"}}}, "default")
+    run.quiet()
+
+    assert run.writes(mark) == []
+
+
+def test_one_failing_object_never_stops_another(sandbox: Sandbox, start: Any) -> None:
+    """R0.15."""
+
+    def reconcile(app: WebApp, _ctx: Context[WebApp]) -> Result:
+        if app.name == "bad":
+            raise SystemExit("even this")
+        return Result()
+
+    run = start(Controller(WebApp, reconcile, field_manager="test", workers=1))
+    create(sandbox, "bad")
+    for n in range(5):
+        create(sandbox, f"good{n}")
+    run.until(lambda: {f"default/good{n}" for n in range(5)} <= {key for key, _ in run.outcomes})
+    run.until(lambda: sum(key == "default/bad" for key, _ in run.outcomes) >= 2)
+
+
+def test_a_slow_object_is_never_reconciled_twice_at_a_time(sandbox: Sandbox, start: Any) -> None:
+    """R0.23."""
+    release, entered = threading.Event(), threading.Semaphore(0)
+    inside: list[int] = [0]
+
+    def reconcile(_app: WebApp, _ctx: Context[WebApp]) -> Result:
+        inside[0] += 1
+        assert inside[0] == 1
+        entered.release()
+        release.wait(TIMEOUT)
+        inside[0] -= 1
+        return Result()
+
+    run = start(Controller(WebApp, reconcile, field_manager="test", workers=4))
+    create(sandbox)
+    assert entered.acquire(timeout=TIMEOUT)
+    for n in range(10):
+        sandbox.patch("webapps.example.com", "hello", {"spec": {"replicas": n}}, "default")
+    release.set()
+    run.until(lambda: len(run.outcomes) >= 2)
+    run.quiet()
+
+    assert len(run.outcomes) == 2
+    assert all(outcome.error is None for _, outcome in run.outcomes)
+
+
+def test_a_conflict_clears_when_the_foreign_object_goes(sandbox: Sandbox, start: Any) -> None:
+    """D2: the foreign Deployment has no owner reference that would lead to the WebApp."""
+    run = start(webapp_controller())
+    sandbox.create(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "hello", "namespace": "default"},
+            "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {
+                    "metadata": {"labels": {"a": "b"}},
+                    "spec": {"containers": [{"name": "x", "image": "x"}]},
+                },
+            },
+        }
+    )
+    create(sandbox)
+    run.until(lambda: any("left untouched" in str(outcome.error) for _, outcome in run.outcomes))
+    sandbox.delete("deployments.apps", "hello", "default", propagation="Background")
+
+    run.until(lambda: (deployment(sandbox) or {"metadata": {}})["metadata"].get("ownerReferences"))
+
+
+def test_a_deleted_object_is_forgotten(sandbox: Sandbox, start: Any) -> None:
+    run = start(webapp_controller())
+    create(sandbox)
+    run.until(lambda: deployment(sandbox))
+    run.quiet()
+    sandbox.delete("webapps.example.com", "hello", "default")
+    run.until(lambda: sandbox.get("webapps.example.com", "hello", "default") is None)
+    run.quiet()
+
+    assert len(run.controller.queue) == 0
+
+
+def test_another_controller_of_the_process_hears_of_what_the_first_one_wrote(
+    sandbox: Sandbox, start: Any
+) -> None:
+    """Echoes of own writes wake nobody, but only for the controller that wrote."""
+    heard: list[str] = []
+
+    def listen(child: Deployment) -> list[str]:
+        heard.append(child.name)
+        return []
+
+    writer = webapp_controller()
+    run = start(writer)
+    second = Controller(WebApp, lambda _app, _ctx: Result(), field_manager="other", name="second")
+    run.manager.add(second.watches(Deployment, listen))
+    create(sandbox)
+    run.until(lambda: deployment(sandbox))
+    run.quiet()
+
+    assert "hello" in heard
+
+
+def test_ten_objects_in_a_storm_converge(sandbox: Sandbox, start: Any) -> None:
+    """R0.24: whatever was merged or missed, the last state counts."""
+    run = start(webapp_controller())
+    for n in range(10):
+        create(sandbox, f"app{n}")
+    for replicas in (5, 1, 7, 3):
+        for n in range(10):
+            sandbox.patch("webapps.example.com", f"app{n}", {"spec": {"replicas": replicas}}, "default")
+
+    run.until(
+        lambda: all(
+            (deployment(sandbox, f"app{n}") or {"spec": {}})["spec"].get("replicas") == 3 for n in range(10)
+        )
+    )

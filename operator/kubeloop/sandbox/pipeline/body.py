@@ -12,7 +12,13 @@ from typing import Any
 
 import yaml
 
-from kubeloop.sandbox.status import ApiFailure, bad_request, unsupported_media_type
+from kubeloop.sandbox.pipeline import protobuf
+from kubeloop.sandbox.status import (
+    ApiFailure,
+    bad_request,
+    not_implemented_here,
+    unsupported_media_type,
+)
 
 MAX_BODY = 3 * 1024 * 1024
 """Largest request body in bytes (the apiserver's MaxRequestBodyBytes)."""
@@ -20,7 +26,6 @@ MAX_BODY = 3 * 1024 * 1024
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-CBOR = "application/cbor"
 ACCEPTED = f"{JSON}, {YAML}, {PROTOBUF}"
 
 
@@ -178,17 +183,21 @@ _GO_TYPE_META = (
 
 
 def check_media_type(kind: str) -> None:
-    """Refuse what create, update and delete do not read. Raises 415, or 501 for formats not simulated."""
-    if kind in (JSON, YAML):
-        return
-    if kind in (PROTOBUF, CBOR):
-        # The real server reads these for built-in kinds; JSON is always accepted, so clients can fall back.
+    """Refuse what create, update and delete do not read. Raises a 415 failure."""
+    if kind not in (JSON, YAML, PROTOBUF):
         raise unsupported_media_type(
-            f"the sandbox does not read {kind}; send {JSON}",
+            f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
         )
-    raise unsupported_media_type(
-        f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
-    )
+
+
+def parse_protobuf(data: bytes) -> dict[str, Any]:
+    """An object of a built-in kind. Raises 400 and 501 failures."""
+    try:
+        return protobuf.decode(data)
+    except protobuf.UnknownKindError as error:
+        raise not_implemented_here(f"protobuf bodies of {error}; send JSON") from None
+    except protobuf.ProtobufError as error:
+        raise bad_request(str(error)) from None
 
 
 def parse_object(
@@ -196,6 +205,8 @@ def parse_object(
 ) -> tuple[dict[str, Any], list[str]]:
     """An object of a create or update, and complaints about repeated keys. Raises 400 and 415 failures."""
     check_media_type(kind)
+    if kind == PROTOBUF:
+        return parse_protobuf(data), []
     try:
         if kind == YAML:
             value, repeated = parse_yaml(data)

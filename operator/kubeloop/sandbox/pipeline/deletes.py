@@ -7,7 +7,16 @@ from typing import Any
 
 from kubeloop.sandbox.pipeline.admission import admit_delete
 from kubeloop.sandbox.pipeline.backend import CRDS, NAMESPACES, Backend, Call, in_version
-from kubeloop.sandbox.pipeline.body import SyntaxFailure, check_media_type, media_type, parse_json, parse_yaml
+from kubeloop.sandbox.pipeline.body import (
+    PROTOBUF,
+    YAML,
+    SyntaxFailure,
+    check_media_type,
+    media_type,
+    parse_json,
+    parse_protobuf,
+    parse_yaml,
+)
 from kubeloop.sandbox.pipeline.options import DeleteOptions, delete_options, list_options
 from kubeloop.sandbox.pipeline.reads import select
 from kubeloop.sandbox.registry import Object, ResourceInfo
@@ -28,8 +37,12 @@ def parse_options(call: Call) -> DeleteOptions:
         return delete_options(request.query, None)
     kind = media_type(request.headers)
     check_media_type(kind)
+    value: Any
     try:
-        value, _ = parse_yaml(request.body) if kind == "application/yaml" else parse_json(request.body)
+        if kind == PROTOBUF:
+            value = parse_protobuf(request.body)
+        else:
+            value, _ = parse_yaml(request.body) if kind == YAML else parse_json(request.body)
     except SyntaxFailure as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     if not isinstance(value, dict):

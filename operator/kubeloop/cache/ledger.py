@@ -46,14 +46,12 @@ class _Ahead:
     """Counts own writes, and marks where between them a list was asked for."""
     version: int
     """Of the entry; 0 for a deletion, whose version the server does not tell."""
-    dead: frozenset[str]
-    """uids that we deleted and whose end the watch has not shown yet."""
-    past: int = 0
-    """The newest version that we had before we deleted it: all up to that is history."""
+    dead: dict[str, int]
+    """uids that we deleted and whose end the watch has not shown yet, with the last version that we had."""
 
     def is_late(self, entry: Entry) -> bool:
         """Whether something about the object is from before our deletion of it."""
-        return entry.uid in self.dead or entry.version <= self.past
+        return entry.uid in self.dead or entry.version <= max(self.dead.values(), default=0)
 
 
 class Ledger:
@@ -101,6 +99,7 @@ class Ledger:
         notices: list[Notice] = []
         for key in gone:
             if self._outlives(key, version, began):
+                notices += self._bury(key, version)
                 continue
             known = self._known(key)
             self._clear(key)
@@ -111,6 +110,7 @@ class Ledger:
         changed: list[Notice] = []
         for key, candidate in found.items():
             if self._outlives(key, version, began, candidate.entry):
+                notices += self._bury(key, version, candidate.entry.uid)
                 continue
             for notice in self._settle(candidate):
                 (notices if notice.new is None else changed).append(notice)
@@ -146,7 +146,7 @@ class Ledger:
         if current is not None and current.uid == uid:
             self._clear(key)
         elif ahead is not None:
-            ahead.dead -= {uid}
+            ahead.dead.pop(uid, None)
             if not ahead.version and not ahead.dead:
                 del self._ahead[key]
         self._tell(key, known)
@@ -180,9 +180,7 @@ class Ledger:
             return False  # written before we deleted it, answered later
         self._told.setdefault(key, current)
         self._serial += 1
-        self._ahead[key] = _Ahead(
-            self._serial, entry.version, ahead.dead if ahead else frozenset(), ahead.past if ahead else 0
-        )
+        self._ahead[key] = _Ahead(self._serial, entry.version, ahead.dead if ahead else {})
         self._floor = min(self._floor, entry.version) if self._floor else entry.version
         self._put(candidate)
         return True
@@ -195,9 +193,7 @@ class Ledger:
         self._told.setdefault(key, current)
         self._serial += 1
         ahead = self._ahead.get(key)
-        self._ahead[key] = _Ahead(
-            self._serial, 0, (ahead.dead if ahead else frozenset()) | {uid}, current.version
-        )
+        self._ahead[key] = _Ahead(self._serial, 0, {**(ahead.dead if ahead else {}), uid: current.version})
         self._drop(key)
         return True
 
@@ -236,7 +232,20 @@ class Ledger:
         ahead = self._ahead.get(key)
         if ahead is None or ahead.serial <= began:
             return False
-        return ahead.version > version if ahead.version else listed is not None and ahead.is_late(listed)
+        # What we deleted and the list does not show is gone, unless it is newer than the list.
+        here = listed.uid if listed else ""
+        ahead.dead = {uid: at for uid, at in ahead.dead.items() if uid == here or at > version}
+        if ahead.version:
+            return ahead.version > version
+        return bool(ahead.dead) and (listed is None or ahead.is_late(listed))
+
+    def _bury(self, key: str, version: int, listed: str = "") -> list[Notice]:
+        """A list of `version` shows that what handlers know is gone, although we are ahead of the list."""
+        known = self._known(key)
+        if known is None or known.uid == listed or known.version > version:
+            return []
+        self._tell(key, None)
+        return [Notice(key, known, None)]
 
     def _pass(self, scope: Scope, version: int, besides: str | None) -> list[Notice]:
         """The watch has come to `version`: drop what should have been shown by now, and was not."""

@@ -37,10 +37,11 @@ def say(text: str) -> None:
 
 
 def digest(paths: list[Path]) -> str:
-    """What a stamp holds: the contents of `paths`, and the place (scripts in a venv name it)."""
+    """What a stamp holds: the lines of `paths` but for comments, and the place (scripts in a venv name it)."""
     checksum = hashlib.sha256(str(ROOT).encode())
     for path in paths:
-        checksum.update(path.read_bytes())
+        lines = path.read_bytes().splitlines()
+        checksum.update(b"\n".join(line for line in lines if not line.lstrip().startswith(b"#")))
     return checksum.hexdigest()
 
 

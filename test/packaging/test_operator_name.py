@@ -7,12 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+NAME = "webapps.example.com"
 VERSION = re.compile(r"^webapp-operator \S+$")
 
 PUBLIC_NAMES = """
@@ -43,6 +47,11 @@ def image_layout(tmp_path: Path, root: Path) -> Path:
     return app
 
 
+def established(crd: dict[str, Any] | None) -> bool:
+    conditions = ((crd or {}).get("status") or {}).get("conditions") or []
+    return ("Established", "True") in {(each["type"], each["status"]) for each in conditions}
+
+
 @pytest.fixture
 def server() -> Iterator[Callable[[Path], Path]]:
     """A sandbox that knows WebApps and has one; called with a folder, writes a kubeconfig there."""
@@ -51,6 +60,10 @@ def server() -> Iterator[Callable[[Path], Path]]:
 
     with Sandbox(http=True) as sandbox:
         sandbox.apply(WebApp.crd())
+        deadline, pause = time.monotonic() + 10, threading.Event()
+        while not established(sandbox.get("customresourcedefinitions.apiextensions.k8s.io", NAME)):
+            assert time.monotonic() < deadline, "the CRD was not established"
+            pause.wait(0.02)
         sandbox.apply(
             {
                 "apiVersion": "example.com/v1",

@@ -77,9 +77,12 @@ class Election(RuleBasedStateMachine):
         # The ratio of any two of these is below lease duration / renew deadline.
         rates=st.lists(st.floats(0.95, 1.1), min_size=CANDIDATES, max_size=CANDIDATES),
         walls=st.lists(st.floats(-1e8, 1e8), min_size=CANDIDATES, max_size=CANDIDATES),
+        shipped=st.booleans(),
     )
-    def begin(self, rates: list[float], walls: list[float]) -> None:
+    def begin(self, rates: list[float], walls: list[float], shipped: bool) -> None:
         self.candidates = [self.new(n, rates[n], walls[n]) for n in range(CANDIDATES)]
+        if shipped:
+            self.server.write({"spec": {}})
 
     def new(self, number: int, rate: float, wall: float) -> Candidate:
         self.born += 1
@@ -132,12 +135,20 @@ class Election(RuleBasedStateMachine):
 
     @rule(
         number=WHO,
-        there=st.sampled_from([0.0, 0.0, 1.0, 9.0, NEVER]),
-        back=st.sampled_from([0.0, 0.0, 1.0, 9.0, NEVER]),
+        there=st.sampled_from([0.0, 0.0, 1.0, 5.0, 9.0, NEVER]),
+        back=st.sampled_from([0.0, 0.0, 1.0, 5.0, 9.0, NEVER]),
     )
     def the_network_of_a_candidate_changes(self, number: int, there: float, back: float) -> None:
         """How long its requests and their answers take from now on."""
         self.who(number).network = (there, back)
+
+    @rule(back=st.floats(0, 9), slow_for=st.floats(0, 12))
+    def the_leaders_network_gets_slow_and_then_breaks(self, back: float, slow_for: float) -> None:
+        leader = self.who(LEADER)
+        leader.network = (0.0, back)
+        self.time_passes(slow_for)
+        leader.network = (NEVER, 0.0)
+        self.time_passes(1.5 * LEASE)
 
     @rule(number=WHO)
     def a_process_is_suspended_or_resumed(self, number: int) -> None:

@@ -147,7 +147,8 @@ def play(sandbox: Sandbox, folder: Path, line: Timeline) -> None:
             operator = subprocess.Popen(
                 command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
-            seen(f"operator started (python -m operator, pid {operator.pid})")
+            wait_for_watches(sandbox, operator, log)
+            seen(f"operator started and watching (python -m operator, pid {operator.pid})")
         watcher = Watcher(client)
         try:
             create(client, watcher, line)
@@ -165,6 +166,18 @@ def play(sandbox: Sandbox, folder: Path, line: Timeline) -> None:
                 operator.kill()
                 operator.wait()
     client.close()
+
+
+def wait_for_watches(sandbox: Sandbox, operator: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the API server's log shows the operator's watches: what comes now is its work, not its start."""
+    deadline, pause = time.monotonic() + STEP_TIMEOUT, threading.Event()
+    while True:
+        watches = sandbox.log.entries(verb="watch", user_agent="webapp-operator")
+        if {"webapps", "deployments", "services"} <= {entry.resource for entry in watches}:
+            return
+        if operator.poll() is not None or time.monotonic() > deadline:
+            raise StepFailed(f"the operator does not watch; its last words:\n{tail(log)}")
+        pause.wait(0.02)
 
 
 def install_crd(client: Client, line: Timeline) -> None:

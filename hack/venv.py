@@ -37,7 +37,7 @@ def say(text: str) -> None:
 
 
 def digest(paths: list[Path]) -> str:
-    """What a stamp holds: the lines of `paths` but for comments, and the place (scripts in a venv name it)."""
+    """What a stamp holds: the lines of `paths` but for comments, and the place (scripts name it)."""
     checksum = hashlib.sha256(str(ROOT).encode())
     for path in paths:
         lines = path.read_bytes().splitlines()

@@ -18,7 +18,7 @@ from kubeloop.sandbox.status import ApiFailure, bad_request, not_acceptable
 from kubeloop.sandbox.store import Record, to_json
 from kubeloop.sandbox.tables import to_table
 
-Form = Literal["object", "table", "metadata"]
+Form = Literal["object", "table", "metadata", "metadata-list"]
 
 GZIP_MIN = 128 * 1024
 """Answers above this many bytes are compressed when the client asks for it (the apiserver's threshold)."""
@@ -73,7 +73,11 @@ def _form(options: Mapping[str, str], *, table: bool) -> Form | None:
         return None
     if kind == "Table":
         return "table" if table else None
-    return "metadata" if kind in ("PartialObjectMetadata", "PartialObjectMetadataList") else None
+    forms: dict[str, Form] = {
+        "PartialObjectMetadata": "metadata",
+        "PartialObjectMetadataList": "metadata-list",
+    }
+    return forms.get(kind)
 
 
 def encode_value(value: Any, media_type: str) -> bytes:
@@ -90,10 +94,11 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
         return True  # shared parts of objects are written out
 
 
-def failure_response(failure: ApiFailure) -> Response:
-    """A failure as its Status."""
-    headers = {"content-type": JSON, **{k.lower(): v for k, v in failure.headers.items()}}
-    return Response(failure.code, headers, encode_value(failure.to_status(), JSON))
+def failure_response(failure: ApiFailure, accept: str = "") -> Response:
+    """A failure as its Status, in YAML for those who want only that."""
+    kind = YAML if accept.startswith(YAML) else JSON
+    headers = {"content-type": kind, **{k.lower(): v for k, v in failure.headers.items()}}
+    return Response(failure.code, headers, encode_value(failure.to_status(), kind))
 
 
 def metadata_only(obj: Object) -> Object:
@@ -110,7 +115,10 @@ def table_options(query: Mapping[str, str]) -> Literal["Metadata", "None", "Obje
         return "Object"
     if include == "Metadata":
         return "Metadata"
-    raise bad_request(f'unrecognized includeObject value: "{include}"')
+    raise bad_request(
+        f'Unable to convert to Table as requested: includeObject: Invalid value: "{include}": must be '
+        "'Metadata', 'Object', 'None', or empty"
+    )
 
 
 class Encoder:
@@ -136,6 +144,8 @@ class Encoder:
         form = self._encoding.form
         if form == "object":
             return encode_value(obj, self._encoding.media_type)
+        if form == "metadata-list":
+            raise ApiFailure(500, "", "content is not a list")
         if form == "metadata":
             return encode_value(metadata_only(obj), self._encoding.media_type)
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
@@ -155,6 +165,11 @@ class Encoder:
             objects = [in_version(record, info) for record in records]
             return encode_value(self._table(objects, meta), encoding.media_type)
         if encoding.form == "metadata":
+            raise not_acceptable(
+                "you requested PartialObjectMetadata, but the requested object is a list "
+                "(*unstructured.UnstructuredList)"
+            )
+        if encoding.form == "metadata-list":
             items = [metadata_only(record.obj) for record in records]
             kind = {"kind": "PartialObjectMetadataList", "apiVersion": META_VERSION}
             return encode_value({**kind, "metadata": meta, "items": items}, encoding.media_type)

@@ -172,8 +172,10 @@ def _validate_owners(owners: Sequence[Mapping[str, Any]]) -> list[Cause]:
 
 
 def _go_owners(owners: Sequence[Mapping[str, Any]]) -> str:
-    """The references as JSON, which is what Go shows of a slice of structs."""
-    return json.dumps(list(owners), separators=(",", ":"))
+    """The references as JSON in the order of Go's struct fields."""
+    fields = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+    listed = [{name: owner[name] for name in fields if name in owner} for owner in owners]
+    return json.dumps(listed, separators=(",", ":"))
 
 
 def validate_create(metadata: Mapping[str, Any], rule: str, *, namespaced: bool) -> list[Cause]:

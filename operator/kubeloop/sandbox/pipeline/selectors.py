@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from kubeloop.sandbox.pipeline.metadata import label_value_faults, qualified_name_faults
 from kubeloop.sandbox.registry import Object, ResourceInfo
 from kubeloop.sandbox.status import bad_request
 
@@ -86,27 +87,42 @@ def _requirement(lexer: _Lexer) -> Requirement:
     if not _identifier(key):
         raise _refuse(f"unable to parse requirement: found '{key}', expected: identifier")
     if negated:
-        return Requirement(key, "!")
+        return _checked(Requirement(key, "!"))
     if lexer.peek() in ("", ","):
-        return Requirement(key, "exists")
+        return _checked(Requirement(key, "exists"))
     operator = lexer.next()
     if operator not in _OPERATORS:
         raise _refuse(
             f"unable to parse requirement: found '{operator}', expected: in, notin, =, ==, !=, gt, lt"
         )
     if operator in ("in", "notin"):
-        return Requirement(key, operator, _values(lexer))
+        return _checked(Requirement(key, operator, _values(lexer)))
     value = "" if lexer.peek() in ("", ",") else lexer.next()
     if value and not _identifier(value):
         raise _refuse(f"unable to parse requirement: found '{value}', expected: identifier")
     if operator in ("<", ">"):
         if not re.fullmatch(r"-?\d+", value):
             raise _refuse(
-                f"unable to parse requirement: values[0][{key}]: Invalid value: \"{value}\": for 'Gt', 'Lt' "
+                f"unable to parse requirement: values[0]: Invalid value: \"{value}\": for 'Gt', 'Lt' "
                 "operators, the value must be an integer"
             )
-        return Requirement(key, "gt" if operator == ">" else "lt", frozenset((value,)))
-    return Requirement(key, "notin" if operator == "!=" else "in", frozenset((value,)))
+        return _checked(Requirement(key, "gt" if operator == ">" else "lt", frozenset((value,))))
+    return _checked(Requirement(key, "notin" if operator == "!=" else "in", frozenset((value,))))
+
+
+def _checked(requirement: Requirement) -> Requirement:
+    """`requirement`, if its key and values could be labels at all."""
+    faults = qualified_name_faults(requirement.key)
+    if faults:
+        listed = "; ".join(faults)
+        raise _refuse(f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": {listed}')
+    for index, value in enumerate(sorted(requirement.values)):
+        faults = label_value_faults(value)
+        if faults:
+            where = f"values[{index}][{requirement.key}]"
+            listed = "; ".join(faults)
+            raise _refuse(f'unable to parse requirement: {where}: Invalid value: "{value}": {listed}')
+    return requirement
 
 
 def _values(lexer: _Lexer) -> frozenset[str]:

@@ -23,6 +23,7 @@ from kubeloop.sandbox.status import (
     no_such_path,
     not_found,
     not_implemented_here,
+    qualified,
     request_too_large,
 )
 
@@ -47,6 +48,42 @@ NOT_SIMULATED = (
     "ephemeralcontainers",
 )
 """Subresources of the real server that are refused by name instead of with a 404."""
+REAL_GROUPS = frozenset(
+    f"{name}.k8s.io"
+    for name in (
+        "admissionregistration",
+        "authentication",
+        "authorization",
+        "certificates",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "metrics",
+        "networking",
+        "node",
+        "resource",
+        "scheduling",
+        "storage",
+    )
+) | {"autoscaling", "batch", "policy"}
+REAL_RESOURCES = {
+    "": (
+        "bindings",
+        "componentstatuses",
+        "endpoints",
+        "nodes",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "podtemplates",
+        "replicationcontrollers",
+    ),
+    "apps": ("controllerrevisions", "daemonsets", "statefulsets"),
+}
+"""What the real server serves beyond the simulated kinds: refused by name.
+
+Quotas and limit ranges are left to the 404 of an unknown resource, with which ``kubectl describe namespace``
+can live; nothing else would be true for them either, as none exist.
+"""
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -81,7 +118,7 @@ class ApiServer:
                     call.warn(info.warning)
                 answer = self._dispatch(call, verb)
         except ApiFailure as failure:
-            answer = failure_response(failure)
+            answer = failure_response(failure, request.headers.get("accept", ""))
             if call is not None and call.warnings and failure.code < 500:
                 answer.headers["warning"] = respond(0, b"", JSON, {}, call.warnings).headers["warning"]
         except Exception as error:
@@ -89,6 +126,8 @@ class ApiServer:
             log.exception("sandbox fault in %s %s", request.method, request.target)
             backend.faults.append(error)
             answer = failure_response(internal_error(f"{type(error).__name__}: {error}"))
+        if request.method == "HEAD" and isinstance(answer, Response):
+            answer = Response(answer.status, answer.headers, b"")
         self._record(request, target, verb, user, call, answer.status)
         return answer
 
@@ -114,8 +153,16 @@ class ApiServer:
             if document is not None:
                 body, content_type = document
                 return respond(200, body, content_type, request.headers)
-        del target
+        if target.resource and _real(target):
+            raise not_implemented_here(f"{qualified(target.group, target.resource)}")
+        if target.resource and not self._custom_group(target):
+            raise no_such_path()
         return NOT_FOUND
+
+    def _custom_group(self, target: Target) -> bool:
+        """Whether a path lies in a group of CRDs, or in none that is served: those have a plain 404."""
+        infos = [i for i in self.backend.registry.infos() if i.group == target.group]
+        return not any(i.version == target.version for i in infos) or any(i.custom for i in infos)
 
     def _dispatch(self, call: Call, verb: str) -> Answer:
         info, target, request = call.info, call.target, call.request
@@ -214,6 +261,11 @@ class ApiServer:
         )
 
 
+def _real(target: Target) -> bool:
+    """Whether the real server serves this, and the sandbox does not."""
+    return target.group in REAL_GROUPS or target.resource in REAL_RESOURCES.get(target.group, ())
+
+
 def _verb(request: Request, target: Target) -> str:
     """The verb as audit and RBAC say it."""
     method = request.method
@@ -257,7 +309,8 @@ def _check_verb(call: Call, verb: str, method: str) -> None:
 
 def _not_supported(call: Call, method: str) -> ApiFailure:
     info = call.info
-    verb = {"POST": "create", "PUT": "update"}.get(method, method.lower())
+    # The real server knows no verb for other methods and leaves the place empty.
+    verb = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method, "")
     if info.custom:
         details = {"group": info.group, "kind": info.plural}
         text = f'{verb} is not supported on resources of kind "{info.qualified}"'

@@ -117,7 +117,8 @@ def main() -> None:
     definitions: dict[str, Any] = {}
     documents: dict[str, Any] = {}
     pending: set[str] = set()
-    for name, plurals in {**WANTED, **dict.fromkeys(ALSO, set())}.items():
+    for name in (*WANTED, *ALSO):
+        plurals = WANTED.get(name, set())
         document = fetch(args.server, f"/openapi/v3/{name}", token, args.ca)
         for definition, schema in document["components"]["schemas"].items():
             definitions.setdefault(definition, schema)

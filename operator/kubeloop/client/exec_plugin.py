@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -51,7 +52,7 @@ class ExecPlugin:
         self._hint = str(spec.get("installHint") or "")
         self._environment = {str(entry["name"]): str(entry["value"]) for entry in spec.get("env") or ()}
         self._cluster = _cluster_info(cluster) if spec.get("provideClusterInfo") else None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
         self._certificates = 0
 
     def read(self) -> Fresh:
@@ -127,9 +128,14 @@ class ExecPlugin:
     def _store(self, certificate: str, key: str) -> tuple[str, str]:
         """Write the pair where the TLS library can read it: private, and gone with this object."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="kubeloop-")
+            self._folder = Path(tempfile.mkdtemp(prefix="kubeloop-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._certificates += 1
-        paths = [Path(self._folder.name, f"{kind}-{self._certificates}.pem") for kind in ("cert", "key")]
+        number = self._certificates
+        for kind in ("cert", "key"):
+            # The pair before this one may be in use for a connection that is being opened.
+            (self._folder / f"{kind}-{number - 2}.pem").unlink(missing_ok=True)
+        paths = [self._folder / f"{kind}-{number}.pem" for kind in ("cert", "key")]
         for path, content in zip(paths, (certificate, key), strict=True):
             with open(
                 os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"

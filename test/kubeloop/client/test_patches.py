@@ -6,7 +6,7 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubeloop.client import Apply, JsonPatch, MergePatch, StrategicPatch
@@ -21,6 +21,7 @@ VALUE = st.recursive(
 
 
 @given(st.dictionaries(TEXT, VALUE, max_size=4))
+@settings(max_examples=40, deadline=None)
 def test_an_apply_body_means_the_same_as_json_and_as_yaml(document: dict[str, object]) -> None:
     """The server reads it as YAML."""
     body = Apply(document).encode().decode()

@@ -87,6 +87,8 @@ def _default_spec(spec: Object) -> Object:
     if spec["sessionAffinity"] == "ClientIP" and "sessionAffinityConfig" not in spec:
         config = {"clientIP": {"timeoutSeconds": _AFFINITY_SECONDS}}
         spec = {**spec, "sessionAffinityConfig": config}
+    if spec["sessionAffinity"] == "None" and "sessionAffinityConfig" in spec:
+        spec = {key: value for key, value in spec.items() if key != "sessionAffinityConfig"}
     if kind in ("NodePort", "LoadBalancer") or spec.get("externalIPs"):
         spec = fill(spec, {"externalTrafficPolicy": "Cluster"})
     if kind in ("ClusterIP", "NodePort", "LoadBalancer"):

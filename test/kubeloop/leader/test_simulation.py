@@ -285,3 +285,19 @@ def test_never_two_candidates_may_write_and_one_does_when_the_network_heals(
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Election, settings=config)
+
+
+@pytest.mark.parametrize("rates", [(1.0, 1.0, 1.0), (0.95, 1.1, 1.1)])
+def test_a_network_that_gets_slow_and_then_breaks_makes_no_second_leader(
+    make_server: Any, rates: tuple[float, ...]
+) -> None:
+    """A deadline that counted from the answers of renewals would outlast the lease."""
+    Election.make_server = make_server
+    for back in range(1, 10):
+        for slow_for in range(1, 13):
+            election = Election()
+            election.begin(list(rates), [0.0, 1e6, -1e6], shipped=True)
+            election.time_passes(10)
+            assert election.who(LEADER).fence.may_write()
+            election.the_leaders_network_gets_slow_and_then_breaks(float(back), float(slow_for))
+            election.teardown()

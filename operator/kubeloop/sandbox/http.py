@@ -116,14 +116,16 @@ class HttpServer:
         """Look after the sockets of idle watches. Caller holds the lock."""
         registered = {key.fileobj for key in self._selector.get_map().values()}
         for sock in self._idle_watches.keys() - registered:
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError, KeyError):
                 self._selector.register(sock, selectors.EVENT_READ)
 
     def _watch_readable(self, sock: object) -> None:
         """Something came on a watch's socket: nearly always the end of it."""
         assert isinstance(sock, socket.socket)
-        self._selector.unregister(sock)
         with self._lock:
+            # The watch may have ended between the selector's word and now, and taken itself off.
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(sock)
             watch = self._idle_watches.get(sock)
         if watch is None:
             return

@@ -1,4 +1,4 @@
-"""Watches: initial events, bookmarks, transitions, expiry, timeouts; answers as seen on kube-apiserver 1.36."""
+"""Watches: initial events, bookmarks, transitions, expiry, timeouts; as seen on kube-apiserver 1.36."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class DeploymentStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         selector = checks.immutable(obj["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
-        return _deployment_spec(obj["spec"]) + selector
+        return _deployment_spec(obj["spec"], old["spec"]) + selector
 
     def validate_status_update(self, obj: Object, old: Object) -> list[Cause]:
         del old
@@ -90,7 +90,7 @@ class ReplicaSetStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         selector = checks.immutable(obj["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
-        return _replica_set_spec(obj["spec"]) + selector
+        return _replica_set_spec(obj["spec"], old["spec"]) + selector
 
     def validate_status_update(self, obj: Object, old: Object) -> list[Cause]:
         del old
@@ -124,7 +124,9 @@ def _default_rollout(strategy: Object) -> Object:
     return inside(strategy, "rollingUpdate", lambda rolling: fill(rolling, _ROLLING_UPDATE))
 
 
-def _selector_and_template(spec: Object) -> list[Cause]:
+def _selector_and_template(spec: Object, old: Object | None) -> list[Cause]:
+    if old is not None and all(spec.get(key) is old.get(key) for key in ("selector", "template")):
+        return []  # the very objects that were found valid before
     selector = spec.get("selector")
     found: list[Cause] = []
     if selector is None:
@@ -155,9 +157,9 @@ def _template(template: Object, selector: Object | None) -> list[Cause]:
     return found
 
 
-def _deployment_spec(spec: Object) -> list[Cause]:
+def _deployment_spec(spec: Object, old: Object | None = None) -> list[Cause]:
     found = checks.non_negative(spec.get("replicas"), "spec.replicas")
-    found += _selector_and_template(spec)
+    found += _selector_and_template(spec, old)
     found += _rollout(spec.get("strategy") or {}, "spec.strategy")
     found += checks.non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
     found += checks.non_negative(spec.get("revisionHistoryLimit"), "spec.revisionHistoryLimit")
@@ -170,10 +172,10 @@ def _deployment_spec(spec: Object) -> list[Cause]:
     return found
 
 
-def _replica_set_spec(spec: Object) -> list[Cause]:
+def _replica_set_spec(spec: Object, old: Object | None = None) -> list[Cause]:
     found = checks.non_negative(spec.get("replicas"), "spec.replicas")
     found += checks.non_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    return found + _selector_and_template(spec)
+    return found + _selector_and_template(spec, old)
 
 
 def _rollout(strategy: Object, field: str) -> list[Cause]:

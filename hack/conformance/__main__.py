@@ -1,4 +1,4 @@
-"""Command line: record | replay | sandbox | docs | generate."""
+"""Command line: record | replay | sandbox | docs."""
 
 import argparse
 import fnmatch
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from . import document
 from .compare import Difference, compare
 from .corpus import Corpus
 from .session import play
@@ -24,6 +25,7 @@ def parse() -> argparse.Namespace:
     replay = actions.add_parser("replay", help="compare a real control plane with the goldens")
     sandbox = actions.add_parser("sandbox", help="compare the sandbox with the goldens")
     sandbox.add_argument("--report", type=Path, help="write the differences there, most frequent first")
+    actions.add_parser("docs", help="bring the tables of docs/conformance.md up to date")
     for sub in (record, replay, sandbox):
         sub.add_argument("patterns", nargs="*", help="script ids (area/name), * allowed; default: all")
     return parser.parse_args()
@@ -85,6 +87,9 @@ def main() -> int:
     arguments = parse()
     corpus = Corpus()
     try:
+        if arguments.action == "docs":
+            say("wrote" if document.write(corpus) else "already up to date")
+            return 0
         ids = chosen(corpus, arguments.patterns)
         match arguments.action:
             case "record":

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from .compare import Difference
-from .script import Json, Script, Shared, read_script, read_shared, read_yaml
+from .script import Json, Script, Shared, read_script, read_shared
 from .variables import ScriptError
+from .yamlfile import read_yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "test" / "conformance"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A listed difference: where (`step` None: anywhere in the script, `path`: that value and what is in it)."""
+    """A listed difference. `step` None: anywhere in the script; `path`: that value and what is in it."""
 
     script: str
     reason: str

@@ -4,6 +4,9 @@ uids, times, generated names and allocated addresses become symbols, numbered by
 "the same uid again" still shows. The resourceVersions of objects become ``<rv1>``, ``<rv2>`` … in numerical
 order: whether an answer is newer than another is kept. Those of lists, tables and bookmarks move with writes
 of others, so of them only is kept which object's they are not older than (``<rv3+>``).
+
+Where the real server's order is chance, ours is fixed: managed fields (sorted by whole seconds there), causes
+of an apply conflict and of a schema violation (a Go map's order).
 """
 
 import re
@@ -24,6 +27,7 @@ _EDGE_TEXT = re.compile(r"(?i)too (?:large|old) resource ?version")
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.-])")
 _AGE = re.compile(r"^(?:\d+[smhd])+$")
 _IP = re.compile(r"^\d+\.\d+\.\d+\.\d+$")
+_LONGEST_PREFIX = 58  # of generateName: five letters are put behind it
 _HASH_LABEL = "pod-template-hash"
 
 
@@ -31,7 +35,8 @@ def normalise(script: Script, answers: Sequence[Answer], namespace: str) -> list
     """The golden form: one value a recorded step."""
     symbols = _Symbols(namespace, keep_managed="managedFields" in script.keep)
     raw = [_raw(script, answer) for answer in answers]
-    for item in raw:
+    for answer, item in zip(answers, raw, strict=True):
+        symbols.collect_names([answer.body, answer.events])
         symbols.collect(item)
     symbols.order()
     return [symbols.replaced(item) for item in raw]
@@ -120,16 +125,23 @@ class _Symbols:
                 metadata = value.get("metadata")
                 if isinstance(metadata, dict):
                     loose = _is_list(value) or id(value) in bookmarks
-                    self._note(metadata, loose)
+                    if not loose:
+                        self._note_revision(metadata.get("resourceVersion"))
                 if "metadata.resourceVersion" in value:  # a projection
                     self._note_revision(value["metadata.resourceVersion"])
 
-    def _note(self, metadata: dict[str, Any], loose: bool) -> None:
-        if not loose:
-            self._note_revision(metadata.get("resourceVersion"))
+    def collect_names(self, answer: Json) -> None:
+        """Note generated names and hashes, also in what a script does not keep."""
+        for value in _walk(answer):
+            if isinstance(value, dict) and isinstance(value.get("metadata"), dict):
+                self._note_names(value["metadata"])
+
+    def _note_names(self, metadata: dict[str, Any]) -> None:
         prefix, name = metadata.get("generateName"), metadata.get("name")
-        if prefix and isinstance(name, str) and name.startswith(prefix) and name != prefix:
-            self._words.setdefault(name, f"{prefix}<random{len(self._words) + 1}>")
+        if isinstance(prefix, str) and isinstance(name, str) and prefix:
+            cut = prefix[:_LONGEST_PREFIX]
+            if name.startswith(cut) and name != prefix:
+                self._words.setdefault(name, f"{cut}<random{len(self._words) + 1}>")
         labels = metadata.get("labels")
         if isinstance(labels, dict) and _HASH_LABEL in labels:
             self._hashes.setdefault(str(labels[_HASH_LABEL]), f"<hash{len(self._hashes) + 1}>")
@@ -156,14 +168,17 @@ class _Symbols:
             return self._string(key, value, loose)
         if isinstance(value, list):
             if key == "cells":
-                return ["<age>" if isinstance(v, str) and _AGE.match(v) else self._value("", v, loose) for v in value]
+                value = ["<age>" if isinstance(item, str) and _AGE.match(item) else item for item in value]
             return [self._value(key, item, loose) for item in value]
         if isinstance(value, dict):
+            value = _in_order(value)
             here = loose or _is_list(value)
             result = {}
             for name, item in sorted(value.items()):
-                if name == "managedFields" and not self._keep_managed:
-                    continue
+                if name.endswith("managedFields") and isinstance(item, list):
+                    if not self._keep_managed:
+                        continue
+                    item = sorted(item, key=_manager)
                 # Only the metadata of the list itself is the list's.
                 inner = here if name in ("metadata", "object") else False
                 inner = loose if name == "resourceVersion" else inner
@@ -176,7 +191,7 @@ class _Symbols:
     def _string(self, key: str, value: str, loose: bool) -> str:
         if key in ("resourceVersion", "metadata.resourceVersion"):
             return self._revision(value, loose)
-        if key == "continue":
+        if key in ("continue", "metadata.continue"):
             return "<continue>" if value else value
         if key in ("clusterIP", "clusterIPs") and _IP.match(value):
             return "<ip>"
@@ -207,3 +222,25 @@ class _Symbols:
 
 def _bookmark(event: Json) -> bool:
     return isinstance(event, dict) and event.get("type") == "BOOKMARK"
+
+
+def _manager(entry: Json) -> list[str]:
+    return [str(entry.get(key, "")) for key in ("operation", "manager", "subresource", "apiVersion")]
+
+
+def _in_order(status: dict[str, Any]) -> dict[str, Any]:
+    """A Status whose causes come in no certain order, with them sorted (and so in its message)."""
+    causes = lookup(status, "details.causes")
+    if not isinstance(causes, list) or len(causes) < 2:
+        return status
+    conflict = any(cause.get("reason") == "FieldManagerConflict" for cause in causes)
+    custom = str(status["details"].get("group", "")).endswith(".example.com")
+    if not conflict and not custom:
+        return status
+    ordered = sorted(causes, key=lambda cause: [str(cause.get(key, "")) for key in ("field", "message")])
+    message = str(status.get("message", "")).replace(_sentence(causes), _sentence(ordered))
+    return {**status, "message": message, "details": {**status["details"], "causes": ordered}}
+
+
+def _sentence(causes: list[Json]) -> str:
+    return ", ".join(f"{cause.get('field')}: {cause.get('message')}" for cause in causes)

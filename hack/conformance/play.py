@@ -2,14 +2,15 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .script import METHODS, PATCH_TYPES, Json, Place, Script, Step, identity, own_crd, place
+from .address import Place, identity, place
+from .script import METHODS, PATCH_TYPES, Json, Script, Step, own_crd
 from .transports import Response, Transport
 from .variables import MISSING, ScriptError, lookup, merge, substitute
-from .watching import Collector
+from .watching import Collector, count, last, never
 
 TIMEOUT = 30.0
 """Seconds for one request."""
@@ -158,9 +159,7 @@ class Player:
         return self._request(step)
 
     def _request(self, step: Step) -> Answer:
-        where = place(
-            step, substitute(step.target, self._variables), self._script, self.namespace, self.group
-        )
+        where = self._place(step)
         method = METHODS[step.verb]
         headers, body = self._headers(step), self._body(step, where)
         if body is not None and "content-type" not in headers:
@@ -179,6 +178,12 @@ class Player:
             self._remember(where, answer.body)
         self._save(step, answer.body)
         return answer
+
+    def _place(self, step: Step) -> Place:
+        target = str(substitute(step.target, self._variables))
+        create = step.verb == "create"
+        kinds = self._script.kinds
+        return place(target, kinds, namespace=self.namespace, group=self.group, create=create)
 
     def _remember(self, where: Place, body: Json) -> None:
         name = lookup(body, "metadata.name")
@@ -236,8 +241,7 @@ class Player:
     # -- watches
 
     def _watch(self, step: Step) -> Answer:
-        target = substitute(step.target, self._variables)
-        where = place(step, target, self._script, self.namespace, self.group)
+        where = self._place(step)
         query = f"watch=true&{where.query}" if where.query else "watch=true"
         # A literal path is sent as it is.
         url = where.target if where.kind is None else f"{where.path}?{query}"
@@ -258,11 +262,17 @@ class Player:
         if name not in self._watches:
             raise ScriptError(f"{self._script.id}: {step.label}: no open watch {name!r}")
         watch = self._watches[name]
-        count = step.options.get("count")
         until_end = step.options.get("until") == "end"
-        if count is None and not until_end:
-            raise ScriptError(f"{self._script.id}: {step.label}: how many? (count, or until: end)")
-        events = watch.take(None if until_end else count, self._target.patience, self._target.idle)
+        enough: Callable[[list[Json]], int | None]
+        if until_end:
+            enough = never
+        elif "last" in step.options:
+            enough = last(step.options["last"])
+        elif "count" in step.options:
+            enough = count(step.options["count"])
+        else:
+            raise ScriptError(f"{self._script.id}: {step.label}: how many? (count, last, or until: end)")
+        events = watch.take(enough, self._target.patience, self._target.idle)
         for key, path in step.options.get("save", {}).items():
             self._variables[key] = lookup(events, path)
         if until_end and not watch.ended:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,16 +26,14 @@ def judge(corpus: Corpus, ids: Iterable[str], report: Path | None) -> int:
             try:
                 differences = corpus.unlisted(id, compare(corpus.golden(id), play(corpus, id, target)))
             except Exception as error:  # noqa: BLE001 - whatever the sandbox raises belongs in the list
-                where = error.__traceback__
-                while where is not None and where.tb_next is not None:
-                    where = where.tb_next
-                at = f"{where.tb_frame.f_code.co_filename}:{where.tb_lineno}" if where else ""
-                differences = [Difference(0, "script", "", "answers", f"{type(error).__name__}: {error} ({at})")]
+                text = f"{type(error).__name__}: {error} ({_place(error)})"
+                differences = [Difference(0, "script", "", "answers", text)]
             if differences:
                 found[id] = differences
             else:
                 passed[area] += 1
-    lines = [f"# Sandbox against kube-apiserver, {time.strftime('%H:%M')}, {time.monotonic() - started:.0f} s", ""]
+    seconds = time.monotonic() - started
+    lines = [f"# Sandbox against kube-apiserver, {time.strftime('%H:%M')}, {seconds:.0f} s", ""]
     lines += [f"{area}: {passed[area]} of {total[area]}" for area in sorted(total)]
     lines += [f"all: {sum(passed.values())} of {sum(total.values())}", ""]
     for id in sorted(found, key=lambda id: (id.split("/")[0], len(found[id]), id)):
@@ -48,3 +47,8 @@ def judge(corpus: Corpus, ids: Iterable[str], report: Path | None) -> int:
         text = "\n".join(lines[: 3 + len(total)])
     print(text, file=sys.stderr, flush=True)
     return 1 if found else 0
+
+
+def _place(error: BaseException) -> str:
+    trace = traceback.extract_tb(error.__traceback__)
+    return f"{trace[-1].filename}:{trace[-1].lineno}" if trace else ""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from .address import Kind
 from .variables import ScriptError, merge
+from .yamlfile import read_yaml
 
 Json = Any
 """A JSON value."""
@@ -46,7 +46,7 @@ VERBS = frozenset(METHODS) | OTHER_VERBS
 _OPTIONS = frozenset(
     {
         "body", "from", "with", "raw", "headers", "accept", "as", "save", "until", "only", "ignore", "note",
-        "id", "count", "type",
+        "id", "count", "last", "type",
     }
 )  # fmt: skip
 _KEYS = frozenset({"about", "keep", "needs", "kinds", "manifests", "crd", "given", "steps", "only", "ignore"})
@@ -66,20 +66,6 @@ class Step:
         """How goldens and differences name the step."""
         who = self.options.get("as", "admin")
         return f"{self.verb} {self.target}".strip() + ("" if who == "admin" else f" as {who}")
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What an alias stands for."""
-
-    api: str
-    plural: str
-    kind: str
-    namespaced: bool = True
-
-    @property
-    def root(self) -> str:
-        return f"/apis/{self.api}" if "/" in self.api else f"/api/{self.api}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +94,6 @@ class Script:
     def slug(self) -> str:
         """A DNS label that no other script has."""
         return f"t-{self.area}-{self.name}"
-
-
-class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """YAML with JSON's types only: no timestamps, and no booleans but true and false."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":timestamp", ":bool"))]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-for _letter, _word in (("t", "true"), ("f", "false")):
-    import re as _re
-
-    _Loader.yaml_implicit_resolvers.setdefault(_letter, []).append(
-        ("tag:yaml.org,2002:bool", _re.compile(f"^{_word}$"))
-    )
-
-
-def read_yaml(path: Path) -> Any:
-    """The one document of a file."""
-    return yaml.load(path.read_text(), Loader=_Loader)  # noqa: S506 - a SafeLoader
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,56 +160,6 @@ def _steps(item: Mapping[str, Any], where: str, *, recorded: bool) -> Iterator[S
         yield Step(verb, "" if target is None else str(target), options, recorded)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A target taken apart: the path to send, and what the alias says of the body."""
-
-    path: str
-    query: str
-    kind: Kind | None = None
-    name: str = ""
-    subresource: str = ""
-    alias: str = ""
-
-    @property
-    def target(self) -> str:
-        return f"{self.path}?{self.query}" if self.query else self.path
-
-
-def place(step: Step, target: str, script: Script, namespace: str, group: str) -> Place:
-    """Where a step's `target` (variables already replaced) leads. Raises `ScriptError` for an unknown alias."""
-    address, _, query = target.partition("?")
-    if address.startswith("/"):
-        return Place(address, query)
-    alias, *rest = address.split("/")
-    alias, _, other = alias.partition("@")
-    kind = script.kinds.get(alias)
-    if kind is None:
-        raise ScriptError(f"{script.id}: no kind {alias!r}")
-    path = kind.root.replace("${group}", group)
-    if kind.namespaced and other != "*":
-        path += f"/namespaces/{other or namespace}"
-    path += f"/{kind.plural}"
-    name, subresource = (rest + ["", ""])[:2]
-    if name and step.verb != "create":
-        path += f"/{name}"
-    if subresource:
-        path += f"/{name}/{subresource}" if step.verb == "create" else f"/{subresource}"
-    return Place(path, query, kind, name, subresource, alias)
-
-
-def identity(place: Place, group: str) -> dict[str, Any]:
-    """What `create`, `replace` and `apply` fill into a body: apiVersion, kind and name."""
-    if place.kind is None:
-        return {}
-    result: dict[str, Any] = {"apiVersion": place.kind.api.replace("${group}", group), "kind": place.kind.kind}
-    if place.subresource == "scale":
-        result = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
-    if place.name:
-        result["metadata"] = {"name": place.name}
-    return result
-
-
 def own_crd(crd: Mapping[str, Any], group: str) -> Json:
     """The CustomResourceDefinition that a script's `crd` stands for.
 
@@ -258,7 +173,9 @@ def own_crd(crd: Mapping[str, Any], group: str) -> Json:
         for key in ("required", "x-kubernetes-validations", "x-kubernetes-preserve-unknown-fields"):
             if key in crd:
                 schema[key] = crd.pop(key)
-    names = merge({"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}, crd.pop("names", {}))
+    names = merge(
+        {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}, crd.pop("names", {})
+    )
     spec: dict[str, Any] = {"group": group, "names": names, "scope": crd.pop("scope", "Namespaced")}
     for key in ("preserveUnknownFields", "conversion"):
         if key in crd:

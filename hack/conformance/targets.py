@@ -1,5 +1,6 @@
 """What scripts are played on: a real control plane, or the sandbox in this process."""
 
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import urllib3
 import yaml
 from controlplane import ControlPlane
 
-from .play import CRDS
+from .play import CRDS, Target
 from .script import Json, Shared
 from .transports import HttpTransport, Transport
 from .variables import MISSING, ScriptError, lookup
@@ -23,7 +24,7 @@ USERS = ("admin", "operator", "user", "anonymous", "stranger")
 class RealTarget:
     """A control plane of our own (hack/controlplane), with pods that become ready."""
 
-    patience = 20.0
+    patience = 60.0
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -32,7 +33,8 @@ class RealTarget:
 
     def transport(self, user: str) -> Transport:
         if user not in self._transports:
-            config = yaml.safe_load(self._plane.kubeconfig("admin" if user in _NO_USERS else user).read_text())
+            kubeconfig = self._plane.kubeconfig("admin" if user in _NO_USERS else user)
+            config = yaml.safe_load(kubeconfig.read_text())
             token = _NO_USERS.get(user, config["users"][0]["user"]["token"])
             ca = Path(config["clusters"][0]["cluster"]["certificate-authority"])
             self._transports[user] = HttpTransport(self._plane.server, ca=ca, token=token)
@@ -45,8 +47,12 @@ class RealTarget:
         self._pause.wait(seconds)
 
     def compact(self) -> None:
+        # As kube-apiserver's own compactor goes about it, every five minutes: every server watches this key,
+        # and forgets what its watch cache still has of the time before.
         read = json.loads(self._etcd("/v3/kv/range", {"key": "AA==", "count_only": True}))
-        self._etcd("/v3/kv/compaction", {"revision": read["header"]["revision"], "physical": True})
+        revision: str = read["header"]["revision"]
+        self._etcd("/v3/kv/put", {"key": _base64("compact_rev_key"), "value": _base64(revision)})
+        self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def _etcd(self, path: str, body: Json) -> bytes:
         """Ask etcd itself, through its JSON gateway."""
@@ -61,6 +67,10 @@ class RealTarget:
             transport.close()
 
 
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
 @contextmanager
 def real(folder: Path) -> Iterator[RealTarget]:
     """A fresh control plane under `folder`, removed afterwards."""
@@ -72,7 +82,7 @@ def real(folder: Path) -> Iterator[RealTarget]:
             target.close()
 
 
-def install(target: RealTarget, shared: Shared) -> None:
+def install(target: Target, shared: Shared) -> None:
     """Create the objects that every script may rely on, and wait until their kinds are served."""
     transport = target.transport("admin")
     for obj in shared.fixtures:

@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)([+-]\d+)?\}")
-_PART = re.compile(r"""\[(?P<index>\d+)\]|\[(?P<key>[\w.-]+)=(?P<value>[^\]]*)\]|\['(?P<quoted>[^']*)'\]|(?P<name>[^.\[\]]+)""")
+_PART = re.compile(
+    r"\[(?P<index>\d+)\]|\[(?P<key>[\w.-]+)=(?P<value>[^\]]*)\]"
+    r"|\['(?P<quoted>[^']*)'\]|(?P<name>[^.\[\]]+)"
+)
 
 
 class ScriptError(Exception):

@@ -9,6 +9,26 @@ from typing import Any
 from .transports import Stream
 
 
+def count(number: int) -> Callable[[list[Any]], int | None]:
+    """So many events."""
+    return lambda events: number if len(events) >= number else None
+
+
+def last(name: str) -> Callable[[list[Any]], int | None]:
+    """Everything up to the first event of the object `name`."""
+
+    def enough(events: list[Any]) -> int | None:
+        names = (event.get("object", {}).get("metadata", {}).get("name") for event in events)
+        return next((number for number, found in enumerate(names, 1) if found == name), None)
+
+    return enough
+
+
+def never(_events: list[Any]) -> int | None:
+    """Until the stream ends."""
+    return None
+
+
 class Collector:
     """Owns the thread that reads one stream; `close` ends both."""
 
@@ -35,20 +55,22 @@ class Collector:
                 self._ended = True
                 self._changed.notify_all()
 
-    def take(self, count: int | None, patience: float, idle: Callable[[], None]) -> list[Any]:
-        """The next `count` events (None: all until the stream ends); fewer when `patience` seconds are over.
+    def take(
+        self, enough: Callable[[list[Any]], int | None], patience: float, idle: Callable[[], None]
+    ) -> list[Any]:
+        """The next events: as many as `enough` says of those that are there (None: wait for more).
 
-        `idle` is called between two looks: time that only moves by hand is moved there.
+        All there are when the stream ends or `patience` seconds are over. `idle` is called between two
+        looks: time that only moves by hand is moved there.
         """
         deadline = time.monotonic() + patience
         while True:
             with self._changed:
-                enough = self._ended or (count is not None and len(self._lines) >= count)
-                if not enough and time.monotonic() < deadline:
+                if enough(self._lines) is None and not self._ended:
                     self._changed.wait(0.02)
-                    enough = self._ended or (count is not None and len(self._lines) >= count)
-                if enough or time.monotonic() >= deadline:
-                    taken = self._lines if count is None else self._lines[:count]
+                number = enough(self._lines)
+                if number is not None or self._ended or time.monotonic() >= deadline:
+                    taken = self._lines[:number]
                     self._lines = self._lines[len(taken) :]
                     return taken
             idle()

@@ -1,4 +1,4 @@
-"""The sandbox answers every script of the corpus as the real kube-apiserver did when the goldens were recorded."""
+"""The sandbox answers every script as the real kube-apiserver did when the goldens were recorded."""
 
 from collections.abc import Iterator
 

@@ -152,6 +152,11 @@ class Api:
         return reply.json
 
 
+@pytest.fixture(scope="session")
+def webapp_crd() -> dict[str, Any]:
+    return WEBAPP_CRD
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()

@@ -129,7 +129,10 @@ def test_field_validation_warns_refuses_or_ignores(api: Any) -> None:
 
 
 def test_repeated_fields_are_told(api: Any) -> None:
-    body = b'{"apiVersion":"example.com/v1","kind":"WebApp","metadata":{"name":"a"},"spec":{"image":"a","image":"b"}}'
+    body = (
+        b'{"apiVersion":"example.com/v1","kind":"WebApp","metadata":{"name":"a"},'
+        b'"spec":{"image":"a","image":"b"}}'
+    )
     reply = api.post(api.WEBAPPS, body)
     assert reply.headers["warning"] == '299 - "duplicate field \\"spec.image\\""'
     assert reply.json["spec"]["image"] == "b"
@@ -165,14 +168,14 @@ def test_an_update_needs_the_current_revision(api: Any) -> None:
     stale = api.put(f"{api.WEBAPPS}/a", old)
     assert (stale.status, stale.reason) == (409, "Conflict")
     assert stale.message == (
-        'Operation cannot be fulfilled on webapps.example.com "a": the object has been modified; please apply '
-        "your changes to the latest version and try again"
+        'Operation cannot be fulfilled on webapps.example.com "a": the object has been modified; please '
+        "apply your changes to the latest version and try again"
     )
     missing = api.put(f"{api.WEBAPPS}/a", api.webapp("a"))
     assert (missing.status, missing.message) == (
         422,
-        'webapps.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an '
-        "update",
+        'webapps.example.com "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified '
+        "for an update",
     )
 
 
@@ -280,8 +283,8 @@ def test_an_apply_with_a_uid_never_creates(api: Any) -> None:
     missing = api.apply(f"{api.WEBAPPS}/a?fieldManager=me&force=true", body)
     assert (missing.status, missing.message) == (
         409,
-        'Operation cannot be fulfilled on webapps.example.com "a": uid mismatch: the provided object specified uid '
-        "11, and no existing object was found",
+        'Operation cannot be fulfilled on webapps.example.com "a": uid mismatch: the provided object '
+        "specified uid 11, and no existing object was found",
     )
     api.create("a")
     assert api.apply(f"{api.WEBAPPS}/a?fieldManager=me&force=true", body).status == 422
@@ -295,7 +298,8 @@ def test_an_apply_body_is_yaml_and_knows_no_surrogates(api: Any) -> None:
     refused = api.apply(path, escaped)
     assert (refused.status, refused.message) == (
         400,
-        "error decoding YAML: error converting YAML to JSON: yaml: found invalid Unicode character escape code",
+        "error decoding YAML: error converting YAML to JSON: yaml: found invalid Unicode character escape "
+        "code",
     )
 
 
@@ -339,8 +343,8 @@ def test_a_finalizer_keeps_the_object_until_it_is_removed(api: Any, clock: FakeC
     added = api.merge(path, {"metadata": {"finalizers": ["a.b/c", "a.b/d", "x.y/z"]}})
     assert added.status == 422
     assert added.message == (
-        'WebApp.example.com "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the '
-        'object is being deleted, found new finalizers []string{"x.y/z"}'
+        'WebApp.example.com "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if '
+        'the object is being deleted, found new finalizers []string{"x.y/z"}'
     )
     kept = api.merge(path, {"metadata": {"finalizers": ["a.b/c"], "deletionTimestamp": None}}).json
     assert kept["metadata"]["deletionTimestamp"] == deleted["metadata"]["deletionTimestamp"]
@@ -353,8 +357,9 @@ def test_delete_preconditions(api: Any) -> None:
     uid = api.delete(f"{api.WEBAPPS}/a", {"preconditions": {"uid": "1"}})
     assert (uid.status, uid.message) == (
         409,
-        'Operation cannot be fulfilled on WebApp.example.com "a": the UID in the precondition (1) does not match '
-        f"the UID in record ({live['metadata']['uid']}). The object might have been deleted and then recreated",
+        'Operation cannot be fulfilled on WebApp.example.com "a": the UID in the precondition (1) does not '
+        f"match the UID in record ({live['metadata']['uid']}). The object might have been deleted and then "
+        "recreated",
     )
     revision = api.delete(f"{api.WEBAPPS}/a", {"preconditions": {"resourceVersion": "1"}})
     assert revision.status == 409
@@ -426,7 +431,8 @@ def test_a_deployment_scales_by_every_kind_of_patch(api: Any) -> None:
     assert 'conflict with "curl" with subresource "scale" using autoscaling/v1' in applied.message
     negative = api.merge(f"{path}/web/scale", {"spec": {"replicas": -1}})
     assert negative.message == (
-        'Scale.autoscaling "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0'
+        'Scale.autoscaling "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal '
+        "to 0"
     )
 
 
@@ -446,9 +452,12 @@ def test_a_fault_of_the_sandbox_is_a_500_and_is_kept_for_the_test() -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    with pytest.raises(SandboxFault, match="oops"), sandbox:
-        sandbox.backend.store.get = broken  # type: ignore[method-assign, assignment]
-        answer = sandbox.transport().request("GET", "/api/v1/namespaces/default")
-        assert answer.status == 500
-        assert b'"reason":"InternalError"' in answer.body
-        assert b"Traceback" not in answer.body
+    sandbox.start()
+    sandbox.backend.store.get = broken  # type: ignore[method-assign, assignment]
+    answer = sandbox.transport().request("GET", "/api/v1/namespaces/default")
+    sandbox.stop()
+    assert answer.status == 500
+    assert b'"reason":"InternalError"' in answer.body
+    assert b"Traceback" not in answer.body
+    with pytest.raises(SandboxFault, match="oops"):
+        sandbox.check()

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -99,20 +101,28 @@ class FakeClock:
 
 
 class StopEvent:
-    """An event that is set once and can be waited for on a `Clock`."""
+    """An event that is set once and can be waited for on a `Clock`, alone or beside other conditions."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock: Clock = clock or SystemClock()
-        self._condition = threading.Condition()
+        # Re-entrant: a signal handler may set the event while the main thread waits for it.
+        self._condition = threading.Condition(threading.RLock())
         self._set = False
+        self._others: list[threading.Condition] = []
 
     def is_set(self) -> bool:
+        """Whether it was set."""
         return self._set
 
     def set(self) -> None:
+        """Set it, for good, and wake everybody who waits for it."""
         with self._condition:
             self._set = True
+            others = list(self._others)
             self._condition.notify_all()
+        for condition in others:
+            with condition:
+                condition.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to `timeout` seconds of the clock (None: for ever); whether the event is set."""
@@ -124,3 +134,15 @@ class StopEvent:
                     break
                 self._clock.wait(self._condition, left)
             return self._set
+
+    @contextmanager
+    def waking(self, condition: threading.Condition) -> Iterator[None]:
+        """While inside, setting the event also notifies `condition`, on which the caller waits for
+        something else. Its lock must be re-entrant (a Condition's own is), see `set`."""
+        with self._condition:
+            self._others.append(condition)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._others.remove(condition)

@@ -3,4 +3,5 @@
 source "$(dirname "$0")/lib.sh"
 use_venv
 mkdir -p .sandbox
-exec python -m kubeloop.sandbox --kubeconfig "$PWD/.sandbox/kubeconfig" "$@"
+exec python -m kubeloop.sandbox --kubeconfig "$PWD/.sandbox/kubeconfig" \
+    --apply config/crd/webapps.yaml --apply config/crd/books.yaml "$@"

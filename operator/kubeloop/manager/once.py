@@ -22,8 +22,9 @@ from kubeloop.manager.manager import SHUTDOWN_TIMEOUT, Manager
 SYNC_TIMEOUT = 30.0
 """Seconds to wait for the caches. An operator waits for ever for a missing CRD; a script must not."""
 
-QUIET = 1.0
-"""Seconds without work after which the pass is over."""
+QUIET = 2.0
+"""Seconds without work after which a pass that wrote something is over: the first news of what it made
+belong to it. A pass that wrote nothing has no news to wait for."""
 
 PASS_TIMEOUT = 600.0
 """Seconds that a pass may take in all."""
@@ -113,6 +114,11 @@ class Recorder:
         with self._lock:
             self._rows.setdefault(key, Row(key)).add(outcome)
 
+    def wrote(self) -> bool:
+        """Whether any reconcile so far wrote, or failed and will be tried again."""
+        with self._lock:
+            return any(row.changes or row.word is Word.FAILED for row in self._rows.values())
+
     def rows(self) -> list[Row]:
         """The rows so far, by key."""
         with self._lock:
@@ -128,9 +134,8 @@ def run_once(manager: Manager, recorder: Recorder, stop: StopEvent) -> Pass:
             problems += ["interrupted"] if stop.is_set() else manager.waiting_for()
         else:
             manager.start_workers()
-            for running in manager.controllers:
-                if not running.queue.wait_quiet(QUIET, PASS_TIMEOUT):
-                    problems.append(f"not finished after {PASS_TIMEOUT:.0f} s")
+            if not _finish(manager, recorder):
+                problems.append(f"not finished after {PASS_TIMEOUT:.0f} s")
             if stop.is_set():
                 problems.append("interrupted")
             problems += [
@@ -142,6 +147,17 @@ def run_once(manager: Manager, recorder: Recorder, stop: StopEvent) -> Pass:
     finally:
         manager.stop(SHUTDOWN_TIMEOUT)
     return Pass(recorder.rows(), problems)
+
+
+def _finish(manager: Manager, recorder: Recorder) -> bool:
+    """Wait for the end of the pass; whether it came in time."""
+    for quiet in (0.0, QUIET):
+        for running in manager.controllers:
+            if not running.queue.wait_quiet(quiet, PASS_TIMEOUT):
+                return False
+        if not recorder.wrote():
+            break
+    return True
 
 
 def _word_of(changes: Iterable[Change]) -> Word:

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+import yaml
+
 from kubeloop.clock import StopEvent
 from kubeloop.sandbox.controllers import DeploymentOptions
-from kubeloop.sandbox.sandbox import Sandbox
+from kubeloop.sandbox.sandbox import Sandbox, SandboxError
 
 GREETING = """\
 A simulated Kubernetes API server (in memory, gone when it stops) listens on {url}
@@ -39,9 +41,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--ready-after",
         type=float,
-        default=2.0,
+        default=1.0,
         metavar="SECONDS",
         help="how long simulated pods take to become ready (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--apply",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="apply these manifests before anybody is let in; may be given several times",
     )
     options = parser.parse_args(arguments)
 
@@ -66,9 +76,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"cannot listen on {options.host}:{options.port}: {error}", file=sys.stderr)
         return 2
     try:
+        for file in options.apply:
+            for obj in sandbox.apply_yaml(file.read_text()):
+                print(f"{obj['kind'].lower()}/{obj['metadata']['name']} applied", file=sys.stderr)
         path = sandbox.kubeconfig(options.kubeconfig)
         print(GREETING.format(url=sandbox.url, kubeconfig=path.resolve()), flush=True)
         stop.wait()
+    except (OSError, SandboxError, yaml.YAMLError) as error:
+        print(f"could not start as asked: {error}", file=sys.stderr)
+        return 2
     finally:
         sandbox.stop()
     return 0

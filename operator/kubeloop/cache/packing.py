@@ -15,9 +15,9 @@ _LEARN_AT = (1, 64, 4096)
 """Which object, counted from the first, becomes a dictionary: the very first one, and later ones because an
 object that was only just created has no status yet and makes a poor model."""
 
-_WINDOW = -15  # raw deflate, 32 KiB: no header, no checksum (memory is not a wire)
-_MEMORY = 4
 _LEVEL = 1
+_MEMORY = 5
+_LARGEST_WINDOW = 15
 
 
 class Packer:
@@ -28,8 +28,8 @@ class Packer:
         self._packed = 0
         # Only ever appended to, so that reading needs no lock. What a copy of a fresh compressor saves is
         # feeding it the dictionary each time. The first has none: for texts that come before any other.
-        self._compressors = [zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY)]
-        self._decompressors = [zlib.decompressobj(_WINDOW)]
+        self._compressors = [_compressor(_LARGEST_WINDOW, b"")]
+        self._decompressors = [zlib.decompressobj(-_LARGEST_WINDOW)]
 
     def pack(self, text: bytes) -> bytes:
         """The packed form: one byte naming the dictionary, then raw deflate."""
@@ -47,9 +47,14 @@ class Packer:
 
     def _learn(self, text: bytes) -> None:
         sample = text[-32_768:]
+        # A window for the dictionary and one text: copying a larger one costs more than compressing.
+        window = min(_LARGEST_WINDOW, max(9, (2 * len(sample)).bit_length()))
         with self._lock:
             # The decompressor first: whoever sees the new compressor must find its counterpart.
-            self._decompressors.append(zlib.decompressobj(_WINDOW, zdict=sample))
-            self._compressors.append(
-                zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zlib.Z_DEFAULT_STRATEGY, sample)
-            )
+            self._decompressors.append(zlib.decompressobj(-window, zdict=sample))
+            self._compressors.append(_compressor(window, sample))
+
+
+def _compressor(window: int, dictionary: bytes) -> zlib._Compress:
+    """Raw deflate: no header, no checksum, as memory is not a wire."""
+    return zlib.compressobj(_LEVEL, zlib.DEFLATED, -window, _MEMORY, zlib.Z_DEFAULT_STRATEGY, dictionary)

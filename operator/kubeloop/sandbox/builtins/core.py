@@ -59,6 +59,18 @@ class NamespaceStrategy(BuiltinStrategy):
                 found.append(causes.invalid("spec.finalizers", name, text))
         return found
 
+    def validate_status_update(self, obj: Object, old: Object) -> list[Cause]:
+        del old
+        phase = (obj.get("status") or {}).get("phase", "")
+        if obj["metadata"].get("deletionTimestamp"):
+            if phase != "Terminating":
+                text = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+                return [causes.invalid("status.Phase", phase, text)]
+        elif phase != "Active":
+            text = "may only be 'Active' if `deletionTimestamp` is empty"
+            return [causes.invalid("status.Phase", phase, text)]
+        return []
+
 
 class ConfigMapStrategy(BuiltinStrategy):
     """ConfigMaps."""

@@ -46,8 +46,18 @@ class ServiceStrategy(BuiltinStrategy):
     def prepare_update(self, obj: Object, old: Object) -> Object:
         obj = super().prepare_update(obj, old)
         spec, before = obj["spec"], old["spec"]
-        if spec is before or spec.get("type") == "ExternalName":
+        if spec is before:
             return obj
+        spec = _without_stale(spec, before)
+        if spec.get("type") == "ExternalName":
+            return {**obj, "spec": spec}
+        address = spec.get("clusterIP")
+        if (
+            address
+            and address != before.get("clusterIP")
+            and spec.get("clusterIPs") == before.get("clusterIPs")
+        ):
+            spec = {**spec, "clusterIPs": [address]}  # only the older field was changed: the list follows it
         kept = {
             key: before[key]
             for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
@@ -75,6 +85,25 @@ class ServiceStrategy(BuiltinStrategy):
             text = "may not change once set"
             found.append(causes.invalid("spec.clusterIPs[0]", new_ips, text))
         return found + _validate_spec(obj["spec"])
+
+
+_CLUSTER = ("ClusterIP", "NodePort", "LoadBalancer")
+_NODES = ("NodePort", "LoadBalancer")
+
+
+def _without_stale(spec: Object, before: Object) -> Object:
+    """`spec` without what only its former type needed and nobody touched (dropTypeDependentFields)."""
+    was, kind = before.get("type"), spec.get("type")
+    stale: list[str] = []
+    if was in _CLUSTER and kind not in _CLUSTER:
+        stale += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
+    if was in _NODES and kind not in _NODES:
+        stale += ["externalTrafficPolicy"]
+        spec = each(spec, "ports", lambda port: {k: v for k, v in port.items() if k != "nodePort"})
+    if was == "LoadBalancer" and kind != "LoadBalancer":
+        stale += ["allocateLoadBalancerNodePorts", "loadBalancerClass"]
+    gone = {key for key in stale if key in spec and spec[key] == before.get(key)}
+    return {key: value for key, value in spec.items() if key not in gone} if gone else spec
 
 
 def _kept_port(port: Object, node_port: int | None) -> Object:

@@ -37,7 +37,9 @@ def name_conditions(crd: Object, others: Iterable[Object], now: str) -> Object:
         if not value:
             continue
         names = value if isinstance(value, list) else [value]
-        used = [name for name in names if name in reserved]
+        own = held.get(field, [])
+        ours = own if isinstance(own, list) else [own]
+        used = [name for name in names if name in reserved and name not in ours]
         if used:
             listed = " ".join(f'"{name}"' for name in used)
             problem = (reason, f"{listed} is already in use")
@@ -67,9 +69,11 @@ def name_conditions(crd: Object, others: Iterable[Object], now: str) -> Object:
 def _taken(crd: Object, others: Iterable[Object]) -> tuple[set[str], set[str]]:
     resources: set[str] = set()
     kinds: set[str] = set()
-    for other in others:
-        same_group = other["spec"]["group"] == crd["spec"]["group"]
-        if not same_group or other["metadata"]["name"] == crd["metadata"]["name"]:
+    # A CRD's own accepted names count as well: a short name cannot be the singular that it already has.
+    for other in (*others, crd):
+        if other["spec"]["group"] != crd["spec"]["group"]:
+            continue
+        if other is not crd and other["metadata"]["name"] == crd["metadata"]["name"]:
             continue
         names = (other.get("status") or {}).get("acceptedNames") or {}
         resources.update(filter(None, (names.get("plural"), names.get("singular"))))

@@ -21,6 +21,7 @@ from kubeloop.sandbox.pipeline.options import (
 )
 from kubeloop.sandbox.pipeline.saving import Result, update
 from kubeloop.sandbox.registry import Object, ResourceInfo
+from kubeloop.sandbox.schema import Undecodable
 from kubeloop.sandbox.status import (
     ApiFailure,
     Cause,
@@ -128,7 +129,8 @@ def patch_object(backend: Backend, call: Call) -> Result:
             return live
         return _decode_patched(call, patched, options)
 
-    return update(backend, call, options, transform, unconditional=True)
+    allowed = call.info.strategy.allow_unconditional_update
+    return update(backend, call, options, transform, unconditional=allowed)
 
 
 def patch_function(info: ResourceInfo, kind: str, body: bytes) -> Callable[[Object], Object]:
@@ -141,6 +143,8 @@ def patch_function(info: ResourceInfo, kind: str, body: bytes) -> Callable[[Obje
         if not isinstance(patch, list):
             raise _wrong_patch(patch, "[]handlers.jsonPatchOp")
         return lambda live: json_patch(live, patch)
+    if patch is None:
+        raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
         raise _wrong_patch(patch, "map[string]interface {}")
     if kind == MERGE_PATCH:
@@ -164,6 +168,8 @@ def _decode_patched(call: Call, patched: Object, options: WriteOptions) -> Objec
         obj = decode_object(call, patched, options, [])
     except (meta.MetadataShapeError, StrictError) as error:
         raise bad_patch(patched, str(error)) from None
+    except Undecodable as error:
+        raise bad_patch(patched, error.why) from None
     check_name(call, obj)
     return place(call, obj)
 

@@ -31,6 +31,15 @@ def read_data(name: str) -> Any:
     return json.loads(gzip.decompress(packed))
 
 
+class Undecodable(ApiFailure):
+    """400: a value that the kind's Go type cannot hold; `why` is the decoder's complaint alone."""
+
+    def __init__(self, kind: str, version: str, why: str) -> None:
+        text = f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+        super().__init__(400, "BadRequest", text)
+        self.why = why
+
+
 @cache
 def definitions() -> dict[str, Any]:
     """Every OpenAPI definition of the simulated built-in kinds, without descriptions."""
@@ -108,8 +117,7 @@ class BuiltinSchema(KindSchema):
             raise self._undecodable(error) from error
 
     def _undecodable(self, error: DecodeError) -> ApiFailure:
-        version = self.api_version.rpartition("/")[2]
-        return bad_request(f'{self.kind} in version "{version}" cannot be handled as a {self.kind}: {error}')
+        return Undecodable(self.kind, self.api_version.rpartition("/")[2], str(error))
 
 
 class CustomSchema(KindSchema):

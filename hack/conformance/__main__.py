@@ -1,4 +1,4 @@
-"""Command line: record | replay | sandbox | docs."""
+"""Command line: record | replay | sandbox | generate | docs."""
 
 import argparse
 import fnmatch
@@ -26,6 +26,11 @@ def parse() -> argparse.Namespace:
     sandbox = actions.add_parser("sandbox", help="compare the sandbox with the goldens")
     sandbox.add_argument("--report", type=Path, help="write the differences there, most frequent first")
     actions.add_parser("docs", help="bring the tables of docs/conformance.md up to date")
+    generate = actions.add_parser("generate", help="draw scripts, keep those that show something new")
+    generate.add_argument("--seed", type=int, default=1, help="another seed draws others")
+    generate.add_argument("--draws", type=int, default=200, help="how many at most (each takes about 0.2 s)")
+    generate.add_argument("--keep", type=int, default=20, help="how many at most")
+    generate.add_argument("--hunt", action="store_true", help="find one where the sandbox differs instead")
     for sub in (record, replay, sandbox):
         sub.add_argument("patterns", nargs="*", help="script ids (area/name), * allowed; default: all")
     return parser.parse_args()
@@ -83,6 +88,33 @@ def replay(corpus: Corpus, ids: Iterable[str]) -> int:
     return 1 if drifted else 0
 
 
+def generate(corpus: Corpus, arguments: argparse.Namespace) -> int:
+    # Only here: recording and replaying need neither hypothesis nor the sandbox.
+    from .generate import Explorer, dumped
+    from .sandboxed import sandboxed
+
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
+        real(Path(folder) / "plane") as target,
+        sandboxed(corpus.shared) as ours,
+    ):
+        install(target, corpus.shared)
+        explorer = Explorer(corpus, target, ours)
+        if not arguments.hunt:
+            kept = explorer.explore(wanted=arguments.keep, number=arguments.seed, draws=arguments.draws)
+            say(f"kept {len(kept)}; record them: hack/conformance.sh record --new")
+            return 0
+        found = explorer.hunt(number=arguments.seed, draws=arguments.draws)
+        if found is None:
+            say("no difference found")
+            return 0
+        data, differences = found
+        print(dumped(data))
+        for difference in differences:
+            print(difference)
+        return 1
+
+
 def main() -> int:
     arguments = parse()
     corpus = Corpus()
@@ -90,6 +122,8 @@ def main() -> int:
         if arguments.action == "docs":
             say("wrote" if document.write(corpus) else "already up to date")
             return 0
+        if arguments.action == "generate":
+            return generate(corpus, arguments)
         ids = chosen(corpus, arguments.patterns)
         match arguments.action:
             case "record":

@@ -178,7 +178,7 @@ class _Symbols:
                 if name.endswith("managedFields") and isinstance(item, list):
                     if not self._keep_managed:
                         continue
-                    item = sorted(item, key=_manager)
+                    item = sorted((entry for entry in item if not _of_controllers(entry)), key=_manager)
                 # Only the metadata of the list itself is the list's.
                 inner = here if name in ("metadata", "object") else False
                 inner = loose if name == "resourceVersion" else inner
@@ -222,6 +222,11 @@ class _Symbols:
 
 def _bookmark(event: Json) -> bool:
     return isinstance(event, dict) and event.get("type") == "BOOKMARK"
+
+
+def _of_controllers(entry: Json) -> bool:
+    """Whether controllers own this: how far they are at the moment of an answer is chance."""
+    return bool(entry.get("manager") == "kube-controller-manager")
 
 
 def _manager(entry: Json) -> list[str]:

@@ -109,7 +109,7 @@ def test_a_leader_that_was_suspended_writes_nothing_when_it_wakes_up(wire: Wire,
 
         wire.wait(lambda: wire.worked("b"))
         assert server.spec["leaseTransitions"] == 1
-        assert wire.worked("b")[0] - stopped_at < LEASE + RETRY + 2.0  # a loaded machine's share included
+        assert wire.worked("b")[0] - stopped_at < LEASE + RETRY + 10  # a loaded machine's share included
         processes["a"].send_signal(signal.SIGCONT)
         assert processes["a"].wait(20) == 3
 

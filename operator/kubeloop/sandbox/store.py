@@ -160,13 +160,14 @@ class Watcher:
 class _Table:
     """The objects and the history of one resource; all access under the store's lock."""
 
-    __slots__ = ("events", "items", "keys", "revisions", "watchers")
+    __slots__ = ("begin", "events", "items", "keys", "revisions", "watchers")
 
     def __init__(self) -> None:
         self.items: dict[str, Record] = {}
         self.keys: list[str] = []  # sorted
         self.events: list[Event] = []
         self.revisions: list[int] = []  # of `events`, for bisecting
+        self.begin = 0  # watches from before this revision are refused
         self.watchers: dict[tuple[str | None, str | None], list[Watcher]] = {}
 
 
@@ -307,9 +308,10 @@ class Store:
         Raises `Compacted` when the history no longer reaches back to `after`.
         """
         with self._lock:
-            if after < self._compacted:
-                raise Compacted(after, self._compacted)
             table = self._table(key)
+            oldest = max(self._compacted, table.begin)
+            if after < oldest:
+                raise Compacted(after, oldest)
             watcher = Watcher(self, key, namespace, name)
             for event in table.events[bisect_right(table.revisions, after) :]:
                 record = event.record
@@ -317,6 +319,11 @@ class Store:
                     watcher.put(event)
             table.watchers.setdefault((namespace, name), []).append(watcher)
             return watcher
+
+    def begin(self, key: ResourceKey) -> None:
+        """A resource is served from now on: as in the real server its watches reach back no further."""
+        with self._lock:
+            self._table(key).begin = self._revision
 
     def list_and_watch(
         self, key: ResourceKey, namespace: str | None = None, name: str | None = None

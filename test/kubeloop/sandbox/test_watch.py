@@ -75,7 +75,7 @@ def test_a_revision_from_before_the_history_is_an_error_event(api: Any, sandbox:
 
 
 def test_bookmarks_come_every_minute_and_before_the_end(api: Any, clock: FakeClock, sandbox: Sandbox) -> None:
-    stream = api.watch(f"{api.WEBAPPS}?watch=1&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=90")
+    stream = api.watch(f"{api.WEBAPPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=90")
     api.events(stream)
     sandbox.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "elsewhere"}})
     clock.advance(59)
@@ -128,7 +128,7 @@ def test_the_last_event_of_an_object_shows_what_was_stored(api: Any) -> None:
 
 
 def test_a_blocked_reader_is_woken_by_an_event_and_by_close(api: Any) -> None:
-    stream = api.watch(f"{api.WEBAPPS}?watch=1&resourceVersion=1")
+    stream = api.watch(f"{api.WEBAPPS}?watch=1")
     stream.poll()
     chunks: list[bytes] = []
     first = threading.Event()
@@ -149,7 +149,7 @@ def test_a_blocked_reader_is_woken_by_an_event_and_by_close(api: Any) -> None:
 
 
 def test_deleting_the_definition_ends_the_watches_of_its_objects(api: Any, sandbox: Sandbox) -> None:
-    stream = api.watch(f"{api.WEBAPPS}?watch=1&resourceVersion=1")
+    stream = api.watch(f"{api.WEBAPPS}?watch=1")
     stream.poll()
     sandbox.delete("customresourcedefinitions.apiextensions.k8s.io", "webapps.example.com")
     sandbox.settle()

@@ -129,6 +129,8 @@ class CrdController(Controller):
             return
         infos = crds.infos(obj)
         key = (spec["group"], spec["names"]["plural"])
+        if known is None:
+            self._backend.store.begin(key)
         self._backend.registry.replace(add=infos, remove=[key])
         self._served[name] = (key, spec)
 

@@ -143,6 +143,10 @@ _Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
+_Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
+
+
 _SURROGATE_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 
 
@@ -217,6 +221,8 @@ def parse_object(
         raise _unrecognized(
             expected_kind, f"couldn't get version/kind; json parse error: {error}", data
         ) from None
+    if value is None and not custom:
+        value = {}  # Go decodes null into a struct as an empty one
     if not isinstance(value, dict):
         name = go_type(value)
         text = (
@@ -251,7 +257,7 @@ def _peek(data: bytes) -> str:
     """The beginning of a body as the server quotes it."""
     if not data:
         return "<empty>"
-    if any(byte < 0x20 for byte in data[:30]) or len(data) < 3:
+    if not data.lstrip().startswith(b"{"):
         return data[:30].hex() + (" ..." if len(data) > 30 else "")
     text = data[:30].decode(errors="replace")
     return text + (" ..." if len(data) > 30 else "")

@@ -55,25 +55,37 @@ def create(
         new = _before_create(backend, call, obj, tracked=tracked)
         metadata = new["metadata"]
         name = metadata["name"]
-        if metadata.get("resourceVersion", "") not in ("", "0"):
+        version = metadata.get("resourceVersion", "")
+        if version.isdigit() and int(version):
+            # What is no number counts as none.
             raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         namespace = call.target.namespace if info.namespaced else ""
         if options.dry_run:
             if backend.store.get(info.key, namespace, name) is not None:
-                raise already_exists(info.group, info.plural, name)
+                raise _taken(backend, call, namespace, name)
             return Result(new, None, created=True)
         stored = {**new, "apiVersion": info.storage_api_version}
         try:
             record = backend.store.create(info.key, namespace, name, stored)
         except Exists:
             if wanted:
-                raise already_exists(info.group, info.plural, name) from None
+                raise _taken(backend, call, namespace, name) from None
             if attempt == NAME_TRIES - 1:
                 raise generate_name_conflict(info.group, info.plural, name) from None
             continue
         call.wrote = True
         return Result(in_version(record, info), record, created=True)
     raise AssertionError("unreachable")
+
+
+def _taken(backend: Backend, call: Call, namespace: str, name: str) -> ApiFailure:
+    """409; says so when the object in the way is being deleted."""
+    info = call.info
+    failure = already_exists(info.group, info.plural, name)
+    record = backend.store.get(info.key, namespace, name)
+    if record is not None and record.obj["metadata"].get("deletionTimestamp"):
+        failure.message = f"object is being deleted: {failure.message}"
+    return failure
 
 
 def _before_create(backend: Backend, call: Call, obj: Object, *, tracked: bool) -> Object:
@@ -94,6 +106,8 @@ def _before_create(backend: Backend, call: Call, obj: Object, *, tracked: bool) 
         )
     new = strategy.prepare_create(new, backend.clock.now())
     causes = meta.validate_create(new["metadata"], strategy.name_rule, namespaced=info.namespaced)
+    if not info.custom:
+        causes += meta.builtin_finalizers(new["metadata"])
     causes += info.schema.validate(new)
     causes += strategy.validate_create(new)
     if causes:

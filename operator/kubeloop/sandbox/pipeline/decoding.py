@@ -20,10 +20,11 @@ def decode_body(call: Call, kind: str, options: WriteOptions) -> Object:
         # Built-in kinds are decoded into what the path names; only saying something else is wrong.
         value.setdefault("kind", info.kind)
         value.setdefault("apiVersion", info.api_version)
-    if value.get("apiVersion", "") != info.api_version:
+    found = value.get("apiVersion", "")
+    if info.custom and found != info.api_version:
         raise bad_request(
-            f"the API version in the data ({value.get('apiVersion', '')}) does not match the expected API "
-            f"version ({info.api_version})"
+            f"the API version in the data ({found}) does not match the expected API version "
+            f"({info.api_version})"
         )
     check_kind(value, info)
     try:
@@ -38,16 +39,16 @@ class StrictError(ValueError):
 
 def check_kind(value: Object, info: ResourceInfo) -> None:
     """Refuse an object of another kind. Raises 400 and 422 failures."""
-    kind = value.get("kind")
-    if kind == info.kind:
+    kind, version = value.get("kind"), str(value.get("apiVersion", ""))
+    if kind == info.kind and (info.custom or version == info.api_version):
         return
     if info.custom:
         cause = Cause("FieldValueInvalid", f'Invalid value: "{kind}": must be {info.kind}', "kind")
         name = (value.get("metadata") or {}).get("name", "")
         raise invalid(str(kind), info.group, name, [cause])
     raise bad_request(
-        f'{kind} in version "{info.version}" cannot be handled as a {info.kind}: no kind "{kind}" is '
-        f'registered for version "{info.api_version}" in scheme "pkg/runtime/scheme.go:111"'
+        f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a {info.kind}: no kind '
+        f'"{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
     )
 
 

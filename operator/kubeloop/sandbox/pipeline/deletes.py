@@ -26,6 +26,8 @@ from kubeloop.sandbox.store import Changed, Record
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+RETURNED = frozenset({("", "pods"), ("", "services"), ("", "serviceaccounts")})
+"""Resources whose deletion answers with the object instead of a Status (registry: ReturnDeletedObject)."""
 DEFAULT_GRACE = 30
 """Seconds a pod gets to stop when it does not say otherwise."""
 
@@ -61,7 +63,7 @@ def delete_object(backend: Backend, call: Call) -> Object:
     options = parse_options(call)
     admit_delete(call, call.target.name)
     gone, obj = _delete(backend, call, options, call.target.namespace, call.target.name)
-    return success(call.info, obj) if gone and not call.info.strategy.graceful else obj
+    return success(call.info, obj) if gone and call.info.key not in RETURNED else obj
 
 
 def success(info: ResourceInfo, obj: Object) -> Object:

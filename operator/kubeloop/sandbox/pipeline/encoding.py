@@ -130,6 +130,8 @@ class Encoder:
         self._backend = backend
         self._info = info
         self._encoding = encoding
+        self.columns_sent = False
+        """In a watch only the first table describes its columns."""
         self._include = table_options(query) if encoding.form == "table" else "Metadata"
         # Items of typed lists carry no apiVersion and kind; stored objects begin with exactly these.
         prefix = f'{{"apiVersion":"{info.api_version}","kind":"{info.kind}",'
@@ -189,13 +191,14 @@ class Encoder:
         return b"{" + data[len(prefix) :] if prefix and data.startswith(prefix) else data
 
     def _table(self, objects: list[Object], meta: dict[str, Any]) -> Object:
-        return to_table(
+        table = to_table(
             self._info,
             objects,
             list_meta=meta,
             include_object=self._include,
             now=self._backend.clock.now(),
         )
+        return {**table, "columnDefinitions": None} if self.columns_sent else table
 
 
 def respond(

@@ -223,6 +223,16 @@ def _validate_finalizers(finalizers: Sequence[str]) -> list[Cause]:
     return causes
 
 
+def builtin_finalizers(metadata: Mapping[str, Any]) -> list[Cause]:
+    """Finalizers of built-in kinds must be standard ones or qualified; elsewhere the server only warns."""
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_value(name, text, f"metadata.finalizers[{index}]")
+        for index, name in enumerate(metadata.get("finalizers") or ())
+        if "/" not in name and name not in STANDARD_FINALIZERS
+    ]
+
+
 def finalizer_warnings(obj: Object, old: Object | None) -> list[str]:
     """What the server warns of: finalizers that are new and not domain-qualified."""
     before = (old or {"metadata": {}})["metadata"].get("finalizers") or ()

@@ -92,7 +92,8 @@ def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOption
         continue_=query.get("continue", ""),
         send_initial_events=None if initial in (None, "") else parse_bool(initial),
     )
-    if options.match or options.send_initial_events is not None:
+    from_start = options.watch and options.resource_version in ("", "0") and bool(options.continue_)
+    if options.match or options.send_initial_events is not None or from_start:
         causes = _list_causes(options)
         if causes:
             raise invalid("ListOptions", META_GROUP, "", causes)
@@ -102,6 +103,12 @@ def list_options(query: Mapping[str, str], *, watch: bool = False) -> ListOption
 def _list_causes(options: ListOptions) -> list[Cause]:
     causes: list[Cause] = []
     match, version = options.match, options.resource_version
+    if options.watch and not match and options.send_initial_events is None:
+        # A watch without a revision counts as one that asked for "NotOlderThan".
+        if options.continue_:
+            text = "resourceVersionMatch is forbidden when continue is provided"
+            causes.append(forbidden_cause(text, "resourceVersionMatch"))
+        return causes
     field = "resourceVersionMatch"
     if options.watch:
         if options.send_initial_events is not None and match != "NotOlderThan":
@@ -152,8 +159,8 @@ def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
     if not query:
         return WriteOptions()
     causes: list[Cause] = []
-    dry_run = query.get("dryRun", "")
-    if dry_run not in ("", "All"):
+    dry_run = query.get("dryRun")
+    if dry_run not in (None, "All"):
         causes.append(_bad_dry_run([dry_run]))
     manager = query.get("fieldManager", "")
     if len(manager) > MAX_MANAGER:

@@ -191,6 +191,7 @@ class _Lines:
 
     def line(self, kind: str, obj: Object | None, record: Record | None) -> bytes:
         data = self._encoder.record(record) if record is not None else self._encoder.object(obj or {})
+        self._encoder.columns_sent = True
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), data.rstrip(b"\n"))
 
     def bookmark(self, revision: int, initial_end: bool = False) -> bytes:

@@ -4,6 +4,8 @@ source "$(dirname "$0")/lib.sh"
 use_venv
 
 mapfile -t scripts < <(git ls-files --cached --others --exclude-standard -- '*.sh' .ci/run 2>/dev/null || ls hack/*.sh .ci/run)
-ruff check
-ruff format --check
-shellcheck "${scripts[@]}"
+status=0
+ruff check || status=1
+ruff format --check || status=1
+shellcheck "${scripts[@]}" || status=1
+exit "$status"

@@ -12,5 +12,5 @@ for file in operator/*.py; do
     [[ $file == operator/__*__.py ]] || packages+=(-m "$(basename "$file" .py)")
 done
 mypy "${packages[@]}"
-mypy operator/__main__.py
-mypy hack
+# The scripts run with hack/ on their path.
+MYPYPATH=hack mypy hack operator/__main__.py

@@ -15,7 +15,8 @@ _CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture
 _API_VERSION = {
     "description": (
         "APIVersion defines the versioned schema of this representation of an object. Servers should "
-        "convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
+        "convert recognized schemas to the latest internal value, and may reject unrecognized values. "
+        "More info: "
         f"{_CONVENTIONS}#resources"
     ),
     "type": "string",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from kubeloop.controller import RESYNC, Context, Controller, GoingAway, NotOurs, Result, TerminalError
 from kubeloop.model import Deployment, Service
@@ -18,18 +19,38 @@ class InvalidSpec(TerminalError):
     """The spec cannot work; only its author can help."""
 
 
-def reconcile(app: WebApp, ctx: Context[WebApp]) -> Result:
+def reconcile(app: WebApp, ctx: Context[WebApp], *, resync: timedelta = RESYNC) -> Result:
     """Apply branch: make Deployment and Service as the spec says, then say how they are doing."""
-    if problems := validate_spec(app):
-        raise InvalidSpec("; ".join(problems))
-    deployment = ctx.apply(build_deployment(app))  # no request unless it drifted
-    service = build_service(app)
-    if service is None:
-        ctx.delete(Service, app.name)
-    else:
-        ctx.apply(service)
+    try:
+        if problems := validate_spec(app):
+            raise InvalidSpec("; ".join(problems))
+        deployment = ctx.apply(build_deployment(app))  # no request unless it drifted
+        service = build_service(app)
+        if service is None:
+            ctx.delete(Service, app.name)
+        else:
+            ctx.apply(service)
+    except Exception as error:
+        _tell_trouble(ctx, error)
+        raise
+    finally:
+        _tell_changes(ctx)
     ctx.set_status(_status(app, observe(app, deployment), deployment))  # no request unless it changed
-    return Result(requeue_after=RESYNC)
+    return Result(requeue_after=resync)
+
+
+def _tell_changes(ctx: Context[WebApp]) -> None:
+    """Events for what was done to the children; the WebApp's own finalizer and status are no news."""
+    for change in ctx.changes:
+        if change.kind != WebApp.resource.kind:
+            reason = "Repaired" if change.repair else change.verb.value.capitalize()
+            ctx.event(reason, f"{reason} {change.kind} {change.key.rpartition('/')[2]}", action="Apply")
+
+
+def _tell_trouble(ctx: Context[WebApp], error: Exception) -> None:
+    state = _state_of(error)
+    if isinstance(state, Failed):
+        ctx.event(state.reason.value, state.message, warning=True, action="Apply")
 
 
 def cleanup(app: WebApp, ctx: Context[WebApp]) -> None:
@@ -40,17 +61,19 @@ def cleanup(app: WebApp, ctx: Context[WebApp]) -> None:
 
 def explain(app: WebApp, error: Exception) -> WebAppStatus:
     """What a failed reconcile looks like in the status."""
-    state: Lifecycle
+    return _status(app, _state_of(error), None)
+
+
+def _state_of(error: Exception) -> Failed | Pending:
     match error:
         case InvalidSpec():
-            state = Failed(Failure.INVALID_SPEC, str(error))
+            return Failed(Failure.INVALID_SPEC, str(error))
         case NotOurs():
-            state = Failed(Failure.CONFLICT, str(error))
+            return Failed(Failure.CONFLICT, str(error))
         case GoingAway():
-            state = Pending(str(error))
+            return Pending(str(error))
         case _:
-            state = Failed(Failure.APPLY_FAILED, str(error) or type(error).__name__)
-    return _status(app, state, None)
+            return Failed(Failure.APPLY_FAILED, str(error) or type(error).__name__)
 
 
 def _status(app: WebApp, state: Lifecycle, deployment: Deployment | None) -> WebAppStatus:
@@ -66,12 +89,13 @@ def unreadable(message: str) -> dict[str, object]:
     return {"phase": "Failed", "ready": False, "conditions": conditions}
 
 
-def webapp_controller() -> Controller[WebApp]:
-    """The controller: WebApps, and the Deployments and Services that they own."""
+def webapp_controller(*, resync: timedelta = RESYNC) -> Controller[WebApp]:
+    """The controller: WebApps, and the Deployments and Services that they own. Each WebApp is looked at every
+    `resync` at least."""
     return (
         Controller(
             WebApp,
-            reconcile,
+            partial(reconcile, resync=resync),
             cleanup=cleanup,
             finalizer=FINALIZER,
             field_manager=MANAGER,

@@ -213,6 +213,16 @@ class Informer(Sink, Generic[K]):
         return "; ".join(str(state) for state in troubled or states[:1])
 
     @property
+    def lists(self) -> int:
+        """Lists begun, streaming ones included; after the first of a scope, each is a relist."""
+        return sum(reflector.lists for reflector in self._reflectors)
+
+    @property
+    def watches(self) -> int:
+        """How many watches were begun."""
+        return sum(reflector.watches for reflector in self._reflectors)
+
+    @property
     def dead(self) -> bool:
         """Whether a thread ended without being asked to: the process should be restarted."""
         return any(reflector.crash is not None for reflector in self._reflectors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import threading
@@ -11,23 +10,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from kubeloop.cache.codec import Candidate, Codec, Undecodable, raw_item, split_event
+from kubeloop.cache.codec import Candidate, Codec, Undecodable, raw_item
 from kubeloop.cache.core import READ_TIMEOUT, Action, ListPage, Phase, ReflectorCore, Verdict, Wait, Watch
 from kubeloop.cache.failure import Failure, Kind, classify
 from kubeloop.cache.ledger import Notice, Scope
+from kubeloop.cache.lines import NotAnEvent, read_bookmark, read_error, split_event
 from kubeloop.cache.store import Store
 from kubeloop.client import NO_RETRY, ApiError, Client, TransportError, WatchStream
 from kubeloop.client.cancel import Cancel
-from kubeloop.client.errors import status_error
 from kubeloop.clock import Clock
 from kubeloop.model import ApiObject
 
 K = TypeVar("K", bound=ApiObject)
 
 _log = logging.getLogger("kubeloop.cache")
-
-END_OF_LIST = "k8s.io/initial-events-end"
-"""Annotation of the bookmark that ends a streaming list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +91,8 @@ class Reflector(Generic[K]):
         self._first = True
         self._shown: Kind | None = None  # the trouble that was logged
         where = f"-{scope}" if scope else ""
+        self.lists = 0
+        self.watches = 0
         self._thread = threading.Thread(
             target=self._run, name=f"informer-{codec.resource.plural}{where}", daemon=True
         )
@@ -168,6 +166,7 @@ class Reflector(Generic[K]):
 
     def _list(self, action: ListPage) -> None:
         if not action.continue_:
+            self.lists += 1
             self._begin()
         cancel = self._cancellable()
         try:
@@ -199,6 +198,7 @@ class Reflector(Generic[K]):
     def _collect(self, found: Candidate[K] | Undecodable | None) -> None:
         match found:
             case Candidate():
+                found.lighten()
                 self._found[found.key] = found
             case Undecodable():
                 self._spoiled[found.key] = found
@@ -224,7 +224,9 @@ class Reflector(Generic[K]):
     # Watches
 
     def _watch(self, action: Watch) -> None:
+        self.watches += 1
         if action.initial:
+            self.lists += 1
             self._begin()
         stream = self._client.watch(
             self._codec.resource,
@@ -251,6 +253,8 @@ class Reflector(Generic[K]):
                     break
         except (ApiError, TransportError) as error:
             failure = classify(error, in_stream=opened)
+        except NotAnEvent as error:
+            failure = Failure(Kind.BROKEN, str(error))
         finally:
             stream.close()
         if not self._stopped:
@@ -258,20 +262,17 @@ class Reflector(Generic[K]):
 
     def _on_line(self, line: bytes, stream: WatchStream) -> bool:
         """Take in one event; False if the watch must not go on. Raises `ApiError` for an ERROR event and
-        `TransportError` for a line that is none."""
-        try:
-            kind, raw = split_event(line)
-            if kind in ("ADDED", "MODIFIED"):
+        `NotAnEvent` for anything else than an event."""
+        kind, raw = split_event(line)
+        match kind:
+            case "ADDED" | "MODIFIED":
                 self._on_object(self._codec.candidate(raw))
-            elif kind == "DELETED":
+            case "DELETED":
                 self._on_deleted(self._codec.candidate(raw))
-            elif kind == "BOOKMARK":
-                return self._on_bookmark(json.loads(raw)["metadata"], stream)
-            elif kind == "ERROR":
-                status = json.loads(raw)
-                raise status_error("watch", str(self._codec.resource), int(status.get("code") or 500), status)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise TransportError("watch", str(self._codec.resource), f"not an event: {error}") from error
+            case "BOOKMARK":
+                return self._on_bookmark(*read_bookmark(raw), stream)
+            case "ERROR":
+                raise read_error(raw, str(self._codec.resource))
         return True
 
     def _on_object(self, found: Candidate[K] | Undecodable | None) -> None:
@@ -313,9 +314,7 @@ class Reflector(Generic[K]):
             self._sink.report_good(found.key)
             self._sink.tell(notices, initial=False)
 
-    def _on_bookmark(self, metadata: Mapping[str, Any], stream: WatchStream) -> bool:
-        version = str(metadata["resourceVersion"])
-        ends = (metadata.get("annotations") or {}).get(END_OF_LIST) == "true"
+    def _on_bookmark(self, version: str, ends: bool, stream: WatchStream) -> bool:
         streaming = self.core.phase is Phase.STREAMING
         verdict = self.core.on_bookmark(version, ends, self._now())
         if verdict is None:

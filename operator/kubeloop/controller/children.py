@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from kubeloop.client import AlreadyExists, ApiError, Client, Conflict, Forbidden, Invalid, NotFound
-from kubeloop.controller.drift import APPLIED, content_hash, stamp
+from kubeloop.controller.drift import APPLIED, content_hash, read_stamp, stamp
 from kubeloop.controller.protocol import Applied, AppliedMemory, Step, decide
 from kubeloop.controller.result import GoingAway, KeptChanging, NotOurs
 from kubeloop.controller.writer import CacheOfKind, Change, Writer
@@ -82,7 +82,13 @@ class ChildApplier(Generic[C]):
         manifest = _stamped(wanted, digest, foretold, uid=live.uid if live is not None else None)
         try:
             answer = self._writer.apply(
-                self._resource, manifest, live, force=live is not None, store=self._store, changes=changes
+                self._resource,
+                manifest,
+                live,
+                force=live is not None,
+                repair=self._is_repair(_key_of(wanted), digest, live),
+                store=self._store,
+                changes=changes,
             )
         except Forbidden as error:
             if any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes):
@@ -104,6 +110,14 @@ class ChildApplier(Generic[C]):
         if not self._writer.dry_run:
             self._remember(child.key, child.uid, digest, child.generation)
         return child
+
+    def _is_repair(self, key: str, digest: str, live: C | None) -> bool:
+        """Whether this very content was applied before: then it is the object that has changed, or gone."""
+        applied = self._memory.get(self._resource.kind, key)
+        if applied is not None and applied.digest == digest:
+            return True
+        stamped = read_stamp(live.annotations.get(APPLIED)) if live is not None else None
+        return stamped is not None and stamped[0] == digest
 
     def _remember(self, key: str, uid: str, digest: str, generation: int) -> None:
         self._memory.put(self._resource.kind, key, Applied(uid, digest, generation))

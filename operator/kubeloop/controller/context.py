@@ -4,7 +4,7 @@ when nothing changed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kubeloop.client import Client, MergePatch, MissingKeyError
 from kubeloop.clock import Clock
@@ -19,6 +19,12 @@ from kubeloop.observe import FieldLogger
 C = TypeVar("C", bound=KubeObject)
 
 
+class EventSink(Protocol):
+    """Where Events go. Must not block or raise."""
+
+    def emit(self, regarding: KubeObject, reason: str, note: str, *, warning: bool, action: str) -> None: ...
+
+
 class Shared:
     """What all contexts of a controller share."""
 
@@ -31,6 +37,7 @@ class Shared:
         waiters: Waiters,
         sent: Callable[[str], SentStatus | None],
         remember_sent: Callable[[str, SentStatus], None],
+        events: EventSink | None,
     ) -> None:
         self.writer = writer
         self.clock = clock
@@ -39,6 +46,7 @@ class Shared:
         self.waiters = waiters
         self.sent = sent
         self.remember_sent = remember_sent
+        self.events = events
 
 
 class Context(Generic[C]):
@@ -52,6 +60,8 @@ class Context(Generic[C]):
         """A logger that adds the object's namespace and name, and the reconcile id, to each line."""
         self.changes: list[Change] = []
         """The writes made so far."""
+        self.spared = 0
+        """How many applies and status writes were asked for and needed no request."""
         self.overtaken = False
         """Whether the answer to a status write showed a change by somebody else that this reconcile did not
         see. Writing the answer into the cache also swallows the event of that change, so the object must be
@@ -86,8 +96,11 @@ class Context(Generic[C]):
         wanted = self._as_child(manifest)
         _, _, applier = self._child(kind)
         key = self._child_key(wanted["metadata"]["name"])
+        writes = len(self.changes)
         try:
-            return applier.apply(self.object, wanted, self.changes)
+            child = applier.apply(self.object, wanted, self.changes)
+            self.spared += len(self.changes) == writes
+            return child
         except Blocked:
             self._shared.waiters.wait(self.object.key, kind, key)
             raise
@@ -109,6 +122,7 @@ class Context(Generic[C]):
         sent = self._shared.sent(app.key)
         full = plan_status(wanted, live, sent, app.uid, self._shared.clock.now())
         if full is None:
+            self.spared += 1
             return
         answer = self._shared.writer.patch(
             app,
@@ -121,6 +135,15 @@ class Context(Generic[C]):
         if not self.dry_run:
             self.overtaken |= _wish(app) != _wish(self.object)
             self._shared.remember_sent(app.key, SentStatus(app.uid, full, _status_of(self.object)))
+
+    def event(self, reason: str, note: str, *, warning: bool = False, action: str = "Reconcile") -> None:
+        """Tell people, by an Event of the object: `reason` in CamelCase, `note` as a sentence.
+
+        Costs nothing here: it is written by another thread, together with its like, at a bounded rate, and
+        may be dropped. Nothing may depend on it.
+        """
+        if self._shared.events is not None and not self.dry_run:
+            self._shared.events.emit(self.object, reason, note, warning=warning, action=action)
 
     def _as_child(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         metadata = dict(manifest.get("metadata") or {})

@@ -20,7 +20,7 @@ from cachetools import LRUCache
 from kubeloop.client import ApiError, Client, Conflict, Invalid, JsonPatch, NotFound
 from kubeloop.clock import Clock
 from kubeloop.controller.children import ChildApplier
-from kubeloop.controller.context import Context, Shared
+from kubeloop.controller.context import Context, EventSink, Shared
 from kubeloop.controller.finalizer import Phase, add_patch, phase_of, remove_patch
 from kubeloop.controller.owners import Waiters
 from kubeloop.controller.protocol import MEMORY_SIZE, AppliedMemory
@@ -75,6 +75,8 @@ class Outcome:
     """Somebody changed the object meanwhile in a way that this pass did not see."""
     seconds: float = 0.0
     """How long the pass took."""
+    spared: int = 0
+    """Applies and status writes that were asked for and needed no request."""
 
 
 class Engine(Generic[K]):
@@ -94,7 +96,11 @@ class Engine(Generic[K]):
         store: CacheOfKind[K],
         children: Mapping[type[KubeObject], CacheOfKind[Any]],
         logger: logging.Logger,
+        unreadable: Callable[[str], None] | None = None,
+        events: EventSink | None = None,
     ) -> None:
+        """`unreadable` is called with the key of an object that is not in the cache; it may say that this is
+        only because it cannot be read, by raising `TerminalError`."""
         self.kind = kind
         self._reconcile = reconcile
         self._cleanup = cleanup
@@ -103,6 +109,7 @@ class Engine(Generic[K]):
         self._writer = writer
         self._store = store
         self._logger = logger
+        self._unreadable = unreadable
         self.waiters = Waiters()
         self._memory = AppliedMemory()
         self._sent: LRUCache[str, SentStatus] = LRUCache(MEMORY_SIZE)
@@ -117,6 +124,7 @@ class Engine(Generic[K]):
             self.waiters,
             self._sent.get,
             self._sent.__setitem__,
+            events,
         )
 
     @property
@@ -130,7 +138,7 @@ class Engine(Generic[K]):
         app = self._store.get(key)
         if app is None:
             self.forget(key)
-            return Outcome(End.GONE)
+            return self._missing(key, started)
         log = FieldLogger(
             self._logger, ns=app.namespace or "", name=app.name, reconcile_id=uuid.uuid4().hex[:8]
         )
@@ -144,12 +152,24 @@ class Engine(Generic[K]):
                 self.forget(key)
             end = End.GONE if result is None else End.DONE
             outcome = Outcome(end, result.requeue_after if result else None, None, ctx.changes)
-        return replace(outcome, again=ctx.overtaken, seconds=time.perf_counter() - started)
+        return replace(outcome, again=ctx.overtaken, seconds=time.perf_counter() - started, spared=ctx.spared)
 
     def forget(self, key: str) -> None:
         """The object `key` is gone: drop what is remembered of it."""
         self.waiters.forget(key)
         self._sent.pop(key, None)
+
+    def _missing(self, key: str, started: float) -> Outcome:
+        end: End = End.GONE
+        error: Exception | None = None
+        if self._unreadable is not None:
+            try:
+                self._unreadable(key)
+            except TerminalError as unreadable:
+                end, error = End.TERMINAL, unreadable
+            except Exception as failure:  # noqa: BLE001 - whatever it is, it is retried like any other
+                end, error = End.FAILED, failure
+        return Outcome(end, error=error, seconds=time.perf_counter() - started)
 
     def _pass(self, ctx: Context[K]) -> Result | None:
         app = ctx.object

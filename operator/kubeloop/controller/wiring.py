@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubeloop.cache import Added, Deleted, Event, Informer, Modified
-from kubeloop.client import ApiError, Client, MergePatch, TransportError
+from kubeloop.client import Client, MergePatch, NotFound
 from kubeloop.clock import Clock, SystemClock
+from kubeloop.controller.context import EventSink
 from kubeloop.controller.definition import Controller
 from kubeloop.controller.engine import Engine
 from kubeloop.controller.owners import owner_key
+from kubeloop.controller.result import TerminalError
 from kubeloop.controller.worker import Report, WorkerPool
 from kubeloop.controller.writer import Writer
 from kubeloop.model import KubeObject
-from kubeloop.observe import fields
-from kubeloop.queue import LOW_PRIORITY, WorkQueue
+from kubeloop.queue import LOW_PRIORITY, QueueObserver, WorkQueue
 
 Informers = Mapping[type[KubeObject], "Informer[Any]"]
+
+
+@dataclass(slots=True)
+class _Unreadable:
+    uid: str
+    generation: int | None
+    message: str
+    told: bool = field(default=False, compare=False)
 
 
 class RunningController:
@@ -34,15 +44,18 @@ class RunningController:
         dry_run: bool = False,
         workers: int | None = None,
         report: Report | None = None,
+        queue_observer: QueueObserver | None = None,
+        on_stuck: Callable[[], None] | None = None,
+        events: EventSink | None = None,
     ) -> None:
         self.controller = controller
         clock = clock or SystemClock()
         logger = logging.getLogger(f"kubeloop.controller.{controller.name}")
-        self._logger = logger
         self._client = client
         self._dry_run = dry_run
         main = informers[controller.kind]
-        self.queue: WorkQueue[str] = WorkQueue(clock=clock)
+        self._unreadable: dict[str, _Unreadable] = {}  # by key; single operations only, so no lock
+        self.queue: WorkQueue[str] = WorkQueue(clock=clock, observer=queue_observer)
         self.writer = Writer(client, controller.field_manager, dry_run=dry_run)
         self.engine: Engine[Any] = Engine(
             controller.kind,
@@ -55,6 +68,8 @@ class RunningController:
             store=main.store,
             children={kind: informers[kind].store for kind in controller.owned},
             logger=logger,
+            unreadable=self._explain_unreadable,
+            events=events,
         )
         self.workers = WorkerPool(
             controller.name,
@@ -63,11 +78,11 @@ class RunningController:
             size=workers or controller.workers,
             logger=logger,
             report=report,
+            on_stuck=on_stuck,
             clock=clock,
         )
         main.add_handler(self._on_main)
-        if controller.on_undecodable is not None:
-            main.on_undecodable(self._on_undecodable)
+        main.on_undecodable(self._on_undecodable)
         for kind in controller.owned:
             informers[kind].add_handler(self._child_handler(kind))
         for kind, keys in controller.watched:
@@ -75,6 +90,7 @@ class RunningController:
 
     def _on_main(self, event: Event[Any], initial: bool) -> None:
         key = event.object.key
+        self._unreadable.pop(key, None)
         if self._is_echo(event):
             return
         match event:
@@ -117,24 +133,34 @@ class RunningController:
         return handle
 
     def _on_undecodable(self, key: str, message: str, metadata: Mapping[str, Any]) -> None:
-        """An object of our kind does not decode: say so in its status, once per version of it."""
-        make = self.controller.on_undecodable
-        status = make(message) if make is not None else None
-        if status is None or self._dry_run:
+        """An object of our kind does not decode. A worker will say so in its status: informers also run on
+        standbys, which write nothing."""
+        # By generation: saying so makes a new version of the object, which is no news.
+        what = _Unreadable(str(metadata.get("uid")), metadata.get("generation"), message)
+        if self._unreadable.get(key) != what:
+            self._unreadable[key] = what
+            self.queue.add(key, urgent=True)
+
+    def _explain_unreadable(self, key: str) -> None:
+        """Raises `TerminalError` if the object `key` is there but cannot be read, having said so in its
+        status, once per generation of it."""
+        what = self._unreadable.get(key)
+        if what is None:
             return
-        namespace, _, name = key.rpartition("/")
-        try:
-            self._client.patch(
-                self.controller.kind.resource,
-                name,
-                namespace or None,
-                MergePatch({"status": status}),
-                subresource="status",
-                field_manager=self.controller.field_manager,
-            )
-        except (ApiError, TransportError) as error:
-            self._logger.warning(
-                "could not say in the status that the object is unreadable: %s",
-                error,
-                extra=fields(ns=namespace, name=name, generation=metadata.get("generation")),
-            )
+        make = self.controller.on_undecodable
+        status = make(what.message) if make is not None and not what.told else None
+        if status is not None and not self._dry_run:
+            namespace, _, name = key.rpartition("/")
+            try:
+                self._client.patch(
+                    self.controller.kind.resource,
+                    name,
+                    namespace or None,
+                    MergePatch({"status": status}),
+                    subresource="status",
+                    field_manager=self.controller.field_manager,
+                )
+            except NotFound:
+                return
+            what.told = True
+        raise TerminalError(f"cannot be read: {what.message}")

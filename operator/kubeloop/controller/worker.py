@@ -10,6 +10,7 @@ from typing import Any
 
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.controller.engine import End, Engine, Outcome
+from kubeloop.controller.stuck import StuckWatch
 from kubeloop.observe import fields
 from kubeloop.queue import LOW_PRIORITY, Item, WorkQueue
 
@@ -31,9 +32,11 @@ class WorkerPool:
         size: int,
         logger: logging.Logger,
         report: Report | None = None,
+        on_stuck: Callable[[], None] | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
+        self.size = size
         self._name = name
         self._queue = queue
         self._engine = engine
@@ -41,11 +44,13 @@ class WorkerPool:
         self._report = report
         self._clock: Clock = clock or SystemClock()
         self._rng = rng or random.Random()
+        self._watch = StuckWatch(name, logger, on_stuck=on_stuck, clock=self._clock)
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-worker-{n}", daemon=True) for n in range(size)
         ]
 
     def start(self) -> None:
+        self._watch.start()
         for thread in self._threads:
             thread.start()
 
@@ -53,12 +58,24 @@ class WorkerPool:
         """Take no more work; what is being done goes on to its end."""
         self._queue.shut_down()
 
+    @property
+    def stuck(self) -> int:
+        """How many reconciles run longer than they should at this moment."""
+        return self._watch.stuck
+
+    @property
+    def dead(self) -> list[str]:
+        """The names of workers that have ended without being asked to."""
+        return [t.name for t in self._threads if t.ident is not None and not t.is_alive()]
+
     def join(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds in all; whether every worker has ended."""
         deadline = self._clock.monotonic() + timeout
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(max(deadline - self._clock.monotonic(), 0))
+        self._watch.stop()
+        self._watch.join(max(deadline - self._clock.monotonic(), 0.1))
         return not any(thread.is_alive() for thread in self._threads)
 
     def process_next(self, timeout: float | None = None) -> bool:
@@ -77,12 +94,15 @@ class WorkerPool:
             continue
 
     def _process(self, item: Item[str]) -> None:
+        self._watch.began(item.key)
         try:
             outcome = self._engine.process(item.key)
         except BaseException as error:  # noqa: BLE001 - a SystemExit in user code must not take a worker along
             wrapped = RuntimeError(f"{type(error).__name__}: {error}")
             wrapped.__cause__ = error
             outcome = Outcome(End.FAILED, error=wrapped)
+        finally:
+            self._watch.ended()
         self._settle(item, outcome)
         if self._report is not None:
             self._report(item.key, outcome)
@@ -93,15 +113,11 @@ class WorkerPool:
         if outcome.end is End.FAILED:
             delay = self._queue.retry(item.key, priority=item.priority)
             known |= {"retry_seconds": round(delay, 3), "failures": self._queue.failures(item.key)}
-            # A bug needs its traceback, the server's refusals don't.
-            bug = isinstance(
-                outcome.error, TypeError | AttributeError | LookupError | RuntimeError | ValueError
-            )
             self._logger.warning(
                 "reconcile failed: %s, retrying",
                 _say(outcome.error),
                 extra=fields(**known),
-                exc_info=outcome.error if bug else None,
+                exc_info=outcome.error if is_bug(outcome.error) else None,
             )
             return
         self._queue.forget(item.key)
@@ -121,6 +137,12 @@ class WorkerPool:
             )
         elif outcome.changes:
             self._logger.info("cleaned up %s", kind, extra=fields(**known))
+
+
+def is_bug(error: BaseException | None) -> bool:
+    """Whether an error speaks of a mistake in a program, and so needs its traceback; the server's refusals
+    don't."""
+    return isinstance(error, TypeError | AttributeError | LookupError | RuntimeError | ValueError)
 
 
 def _say(error: BaseException | None) -> str:

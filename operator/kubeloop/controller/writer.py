@@ -43,6 +43,8 @@ class Change:
     before: dict[str, Any] | None = None
     """The object before, if known. In a dry run this and `after` make the diff."""
     after: dict[str, Any] | None = None
+    repair: bool = False
+    """Whether it undid what somebody else had done, rather than did something new."""
 
 
 class CacheOfKind(Protocol[C_co]):
@@ -88,6 +90,7 @@ class Writer:
         live: KubeObject | None,
         *,
         force: bool,
+        repair: bool = False,
         store: CacheOfKind[Any],
         changes: list[Change],
     ) -> Answer:
@@ -97,7 +100,7 @@ class Writer:
             resource, metadata["name"], metadata.get("namespace"), Apply(manifest), force=force
         )
         verb = Verb.CREATED if answer.created else Verb.CHANGED
-        self._record(changes, verb, resource, live, answer.object)
+        self._record(changes, verb, resource, live, answer.object, repair=repair)
         if not self.dry_run:
             self._wrote(resource, answer.object, store)
         return answer
@@ -182,6 +185,8 @@ class Writer:
         before: KubeObject | None,
         after: Mapping[str, Any] | None,
         subresource: str = "",
+        *,
+        repair: bool = False,
     ) -> None:
         """Note a write, unless it turned out to change nothing."""
         key = before.key if before is not None else _key((after or {})["metadata"])
@@ -189,7 +194,7 @@ class Writer:
             version = after["metadata"].get("resourceVersion") if after is not None else None
             # An apply or patch without effect answers with the resourceVersion that was there.
             if before is None or version != before.metadata.resource_version:
-                changes.append(Change(verb, resource.kind, key, subresource))
+                changes.append(Change(verb, resource.kind, key, subresource, repair=repair))
             return
         # A dry run moves no resourceVersion: compare what the object's class knows of it.
         old = before.to_wire() if before is not None else None
@@ -197,7 +202,7 @@ class Writer:
         if before is not None and new is not None:
             new = type(before).model_validate(new).to_wire()
         if old is None or new is None or _content(old) != _content(new):
-            changes.append(Change(verb, resource.kind, key, subresource, old, new))
+            changes.append(Change(verb, resource.kind, key, subresource, old, new, repair))
 
 
 def _content(wire: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ Contract (client-go's, with controller-runtime's priorities and Go's known fault
 """
 
 from kubeloop.queue.core import AGING_SECONDS, LOW_PRIORITY, URGENT_SPACING, Item, QueueCore
-from kubeloop.queue.workqueue import QueueObserver, WorkQueue
+from kubeloop.queue.workqueue import QueueObserver, QueueStats, WorkQueue
 
 __all__ = [
     "AGING_SECONDS",
@@ -30,5 +30,6 @@ __all__ = [
     "Item",
     "QueueCore",
     "QueueObserver",
+    "QueueStats",
     "WorkQueue",
 ]

@@ -59,6 +59,8 @@ class QueueCore(Generic[K]):
         self._ready: list[tuple[float, int, K]] = []  # (deadline, ticket, key)
         self._ready_tickets: dict[int, float] = {}  # ticket -> since when it is due
         self._tickets = 0
+        self.came_due = 0
+        """How often a key became due: what client-go counts as an add, merged ones not counted again."""
 
     def add(self, key: K, now: float, *, after: float = 0.0, priority: int = 0, urgent: bool = False) -> None:
         """Ask for `key` to be processed in `after` seconds at `priority`; merges with what is there."""
@@ -139,6 +141,14 @@ class QueueCore(Generic[K]):
         """Keys that a worker could take now."""
         return len(self._ready_tickets)
 
+    def ready_by_priority(self) -> dict[int, int]:
+        """The same by priority. Looks at every entry."""
+        counts: dict[int, int] = {}
+        for entry in self._entries.values():
+            if entry.ticket in self._ready_tickets:
+                counts[entry.priority] = counts.get(entry.priority, 0) + 1
+        return counts
+
     @property
     def processing(self) -> int:
         """Keys that workers are busy with."""
@@ -156,6 +166,7 @@ class QueueCore(Generic[K]):
         due_since = self._ready_tickets.pop(entry.ticket, None)
         entry.ticket = self._tickets
         if due_since is not None or entry.ready_at <= now:
+            self.came_due += due_since is None
             # An entry that was due stays due and keeps its age when its priority is raised.
             self._make_ready(key, entry, now if due_since is None else due_since)
         else:
@@ -186,4 +197,5 @@ class QueueCore(Generic[K]):
                 return
             heapq.heappop(self._waiting)
             if current and entry is not None:
+                self.came_due += 1
                 self._make_ready(key, entry, ready_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from kubeloop.backoff import Backoff, PerKeyBackoff
@@ -22,15 +23,38 @@ of an hour of silence after the cause is gone is what users complain of (kuberne
 
 
 class QueueObserver(Protocol):
-    """Told of what happens in the queue, under its lock: must be quick and must not raise."""
+    """Told of what happens in the queue, under its lock: must be quick and must not raise.
 
-    def added(self, ready: int) -> None: ...
+    What can be looked up when somebody asks is in `QueueStats` instead.
+    """
 
-    def taken(self, ready: int, waited: float) -> None: ...
+    def taken(self, waited: float) -> None:
+        """A worker got a key that was due for `waited` seconds."""
+        ...
 
-    def finished(self, worked: float) -> None: ...
+    def finished(self, worked: float) -> None:
+        """It is done with it after `worked` seconds."""
+        ...
 
-    def retried(self) -> None: ...
+    def retried(self) -> None:
+        """A key failed and will be tried again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """A look at a queue."""
+
+    ready: dict[int, int]
+    """Keys that wait for a worker, by priority."""
+    delayed: int
+    """Keys that wait for their time (a resync, a backoff), or for the reconcile of them that runs."""
+    failing: int
+    """Keys whose last reconcile failed."""
+    adds: int
+    """How often a key became due so far."""
+    busy: list[float]
+    """For how many seconds each worker that is busy has been with its key."""
 
 
 class WorkQueue(Generic[K]):
@@ -70,8 +94,6 @@ class WorkQueue(Generic[K]):
             self._core.add(key, now, after=after, priority=priority, urgent=urgent)
             if after <= 0:
                 self._changed_at = now
-            if self._observer is not None:
-                self._observer.added(self._core.ready)
             self._condition.notify()
 
     def get(self, timeout: float | None = None) -> Item[K] | None:
@@ -89,7 +111,7 @@ class WorkQueue(Generic[K]):
                 if item is not None:
                     self._started[item.key] = now
                     if self._observer is not None:
-                        self._observer.taken(self._core.ready, item.waited)
+                        self._observer.taken(item.waited)
                     if self._timer_until is None and len(self._core):
                         self._condition.notify()  # somebody else has to watch the clock now
                     return item
@@ -196,3 +218,17 @@ class WorkQueue(Generic[K]):
         with self._condition:
             now = self._clock.monotonic()
             return {key: now - since for key, since in self._started.items()}
+
+    def stats(self) -> QueueStats:
+        """How it stands; for metrics and status pages, since it looks at every key."""
+        with self._condition:
+            now = self._clock.monotonic()
+            self._core.next_due(now)  # what has become due since somebody last looked
+            ready = self._core.ready_by_priority()
+            return QueueStats(
+                ready=ready,
+                delayed=len(self._core) - sum(ready.values()),
+                failing=len(self._failures),
+                adds=self._core.came_due,
+                busy=[now - since for since in self._started.values()],
+            )

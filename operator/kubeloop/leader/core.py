@@ -72,7 +72,8 @@ class ElectorCore:
        duration) and waited out; only a leader, while it leads, makes itself the holder of a Lease that is
        missing or reserved. (Setting `trust_absence` gives this up.)
     4. No timestamp of a record is ever read, only whether the record changed.
-    5. A record counts as ours only if we wrote it, byte for byte. Our name alone proves nothing.
+    5. A record counts as ours only if it is, byte for byte, one that we sent, that was not refused, and that
+       can have been carried out since. Our name alone proves nothing.
     6. The phase only moves forward.
     """
 
@@ -92,7 +93,9 @@ class ElectorCore:
         self._namespace = namespace
         self._name = name
         self._rng = rng or random.Random()
-        self._sent: deque[LeaseRecord] = deque(maxlen=_REMEMBERED)  # claims of ours, newest last
+        # Claims of ours that the Lease may show: the record, and the resourceVersion that it replaces.
+        self._sent: deque[tuple[LeaseRecord, str]] = deque(maxlen=_REMEMBERED)
+        self._under_way: tuple[LeaseRecord, str] | None = None
         self._started = -math.inf  # when the newest request was sent
         self._next = -math.inf  # no new attempt before
         self._remembered: Mapping[str, Any] | None = None  # the Lease as our last write left it
@@ -114,7 +117,7 @@ class ElectorCore:
         if isinstance(event, Stop):
             self._stop(now.steady, release=event.release)
             event = Tick()
-        match event:
+        match event:  # the outcome of the request under way, if there was one
             case Seen(lease):
                 self.why = ""
                 self._observe(now.steady, lease)
@@ -122,6 +125,8 @@ class ElectorCore:
                 self._confirmed(now.steady, lease)
             case Refused():
                 self.why = "the Lease was changed by somebody else"
+                if self._under_way is not None and self._under_way in self._sent:
+                    self._sent.remove(self._under_way)
                 # From memory: look at once what happened. After a look: somebody was faster, wait.
                 self._look = self._remembered is not None
                 self._remembered = None
@@ -196,12 +201,14 @@ class ElectorCore:
     def _read(self, now: Now) -> Read:
         self._look = False
         self._remembered = None
+        self._under_way = None
         self._started = now.steady
         if self.phase is Phase.LEADING:
             self.slow_paths += 1
         return Read(self._limit(now.steady))
 
     def _reserve(self, now: Now) -> Action:
+        self._under_way = None
         record = LeaseRecord.reserved(self.settings.lease_seconds, now.wall)
         return Create(encode(record, new_lease(self._namespace, self._name)), self._limit(now.steady))
 
@@ -209,7 +216,8 @@ class ElectorCore:
         """Write ourselves into the Lease; None: into a new one."""
         before = LeaseRecord() if lease is None else decode(lease)
         record = before.claimed(self.settings.identity, self.settings.lease_seconds, now.wall)
-        self._sent.append(record)
+        self._under_way = record, _version(lease)
+        self._sent.append(self._under_way)
         self._started = now.steady
         if lease is None:
             return Create(encode(record, new_lease(self._namespace, self._name)), self._limit(now.steady))
@@ -234,10 +242,15 @@ class ElectorCore:
         # Only a change of these fields is a sign of life of the holder; an edited label is not.
         if self.sight is None or self.sight.record != record:
             self.sight = Sight(record, now)
+        # Whatever replaces another resourceVersion than this can never be carried out any more. To go on
+        # expecting it would mean to take a record that only looks like it for ours.
+        version = _version(lease)
+        for claim in [claim for claim in self._sent if claim[0] != record and claim[1] != version]:
+            self._sent.remove(claim)
 
     def _is_ours(self) -> bool:
         record = self.sight.record if self.sight is not None else None
-        return record is not None and record in self._sent
+        return record is not None and any(claim[0] == record for claim in self._sent)
 
     def _free_at(self) -> float:
         """When the Lease may be claimed if it does not change until then."""
@@ -267,3 +280,8 @@ class ElectorCore:
         # A standby whose claim went unanswered may hold the lease without knowing.
         self.phase = Phase.RELEASING if release and self._sent else Phase.STOPPED
         self._release_by = now + self.settings.request_timeout
+
+
+def _version(lease: Mapping[str, Any] | None) -> str:
+    """The resourceVersion of a Lease; empty for one that does not exist."""
+    return str((lease.get("metadata") or {}).get("resourceVersion") or "") if lease is not None else ""

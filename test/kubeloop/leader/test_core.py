@@ -284,6 +284,35 @@ def test_a_record_with_our_name_that_we_did_not_write_is_not_ours(script: Script
     assert a.core.phase is Phase.LOST
 
 
+def test_a_forged_record_that_looks_like_a_refused_claim_of_ours_is_not_ours(
+    script: Scripted, server: Any
+) -> None:
+    """Found by the simulation: two claims in the same microsecond, then somebody edits the winner's name."""
+    a, b = script("a"), script("b")
+    server.write({"spec": {}})
+    claims = [s.step(s.lock.perform(s.step())) for s in (a, b)]
+    for s, claim in zip((a, b), claims, strict=True):
+        s.settle(s.lock.perform(claim))
+    server.edit(holderIdentity="b")
+    assert server.spec == claims[1].lease["spec"]
+    b.wait(5)
+    assert b.core.phase is Phase.STANDBY
+
+
+def test_an_unanswered_claim_is_forgotten_once_it_can_not_be_carried_out_any_more(
+    script: Scripted, server: Any
+) -> None:
+    a = script()
+    server.write({"spec": {}})
+    claim = a.step(a.lock.perform(a.step()))
+    a.step(Failed("timed out"))
+    server.write({**server.lease, "spec": FOREIGN})
+    a.wait(2)
+    server.write({**server.lease, "spec": claim.lease["spec"]})
+    a.wait(5)
+    assert a.core.phase is Phase.STANDBY
+
+
 def test_a_holder_that_was_cleared_by_hand_is_waited_out(script: Scripted, server: Any) -> None:
     """Only a release proves that the holder has stopped, and a release sets the duration to 1."""
     a = script()

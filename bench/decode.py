@@ -10,7 +10,8 @@ from typing import Any
 
 from sample_objects import pair
 
-from kubeloop.cache.codec import Candidate, Codec, split_event
+from kubeloop.cache.codec import Candidate, Codec
+from kubeloop.cache.lines import split_event
 from kubeloop.cache.store import Store
 from kubeloop.model import Deployment
 from webapp_operator.types import WebApp

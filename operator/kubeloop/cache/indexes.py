@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kubeloop.cache.codec import Entry
+from kubeloop.cache.codec import Candidate, Entry
 
 OWNER = "owner"
 """Built-in index: by the uid of the controller owner."""
@@ -49,11 +49,15 @@ class Indexes:
         """All values that have keys. Raises KeyError for an unknown index."""
         return list(self._keys[name])
 
-    def put(self, key: str, old: Entry | None, new: Entry, item: Any) -> None:
-        """`new` takes the place of `old`."""
-        computed = [
-            (name, self._compute(name, function, key, item)) for name, function in self._functions.items()
-        ]
+    def put(self, old: Entry | None, candidate: Candidate[Any]) -> None:
+        """The candidate takes the place of `old`."""
+        key, new = candidate.key, candidate.entry
+        computed: list[tuple[str, tuple[str, ...]]] = []
+        if self._functions:
+            item = candidate.object
+            computed = [
+                (name, self._compute(name, function, key, item)) for name, function in self._functions.items()
+            ]
         if old is None:
             _insert(self._keys[NAMESPACE], key.rpartition("/")[0], key)
         if (old.owner if old else None) != new.owner:

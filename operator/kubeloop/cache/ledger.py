@@ -118,7 +118,7 @@ class Ledger:
 
     def change(self, scope: Scope, candidate: Candidate[Any]) -> list[Notice]:
         """An ADDED or MODIFIED event."""
-        key, entry, _ = candidate
+        key, entry = candidate.key, candidate.entry
         notices = self._pass(scope, entry.version, key)
         current = self.entries.get(key)
         ahead = self._ahead.get(key)
@@ -139,7 +139,7 @@ class Ledger:
         known = self._known(key)
         ahead = self._ahead.get(key)
         if known is not None and known.uid == uid:
-            last, decoded = (final.entry, final.object) if final else (known, None)
+            last, decoded = (final.entry, final.decoded) if final else (known, None)
             own = ahead is not None and uid in ahead.dead
             notices.append(Notice(key, last, None, decoded, own))
             known = None
@@ -168,7 +168,7 @@ class Ledger:
 
     def write_through(self, candidate: Candidate[Any]) -> bool:
         """The answer to an own write; whether it was news."""
-        key, entry, _ = candidate
+        key, entry = candidate.key, candidate.entry
         scope = self._scope_of(key)
         if scope is ... or entry.version <= self.seen[scope]:
             return False
@@ -211,7 +211,7 @@ class Ledger:
 
     def _settle(self, candidate: Candidate[Any]) -> list[Notice]:
         """The store and the handlers agree on this entry from now on."""
-        key, entry, decoded = candidate
+        key, entry, decoded = candidate.key, candidate.entry, candidate.decoded
         known = self._known(key)
         current = self.entries.get(key)
         own = key in self._ahead and current is not None and _same(current, entry)
@@ -279,9 +279,9 @@ class Ledger:
         self._drop(key)
 
     def _put(self, candidate: Candidate[Any]) -> None:
-        key, entry, decoded = candidate
-        self.indexes.put(key, self.entries.get(key), entry, decoded)
-        self.entries[key] = entry
+        key = candidate.key
+        self.indexes.put(self.entries.get(key), candidate)
+        self.entries[key] = candidate.entry
 
     def _drop(self, key: str) -> None:
         entry = self.entries.pop(key, None)

@@ -277,9 +277,7 @@ class Reflector(Generic[K]):
 
     def _on_object(self, found: Candidate[K] | Undecodable | None) -> None:
         if found is None:
-            self.core.on_event("", self._now())
-            _log.error("the server sends something that is no object", extra=self._fields())
-            return
+            raise NotAnEvent("an event with something that is no object")
         good = isinstance(found, Candidate)
         version = found.entry.version if isinstance(found, Candidate) else found.version
         if not self.core.on_event(str(version), self._now()):
@@ -297,8 +295,7 @@ class Reflector(Generic[K]):
 
     def _on_deleted(self, found: Candidate[K] | Undecodable | None) -> None:
         if found is None:
-            self.core.on_event("", self._now())
-            return
+            raise NotAnEvent("an event with something that is no object")
         final = found if isinstance(found, Candidate) else None
         uid, version = (
             (found.entry.uid, found.entry.version)

@@ -330,9 +330,12 @@ class OperatorProcess:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_operator(flavour: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OperatorProcess]:
-    """One operator for all tests that only need one to run."""
+    """One operator for all of a module's tests that only need one to run.
+
+    It watches all namespaces, so it must not run on while another module's tests expect to be alone.
+    """
     process = OperatorProcess(flavour, tmp_path_factory.mktemp("operator"))
     yield process
     process.stop()

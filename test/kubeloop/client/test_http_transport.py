@@ -332,7 +332,7 @@ def test_old_idle_connections_are_not_used(echo: Start) -> None:
 
 
 def test_a_request_takes_little_cpu(echo: Start, transports: Any) -> None:
-    """The transport itself; bench/requests.py has the figures."""
+    """The transport itself; bench/http_client.py has the figures."""
     transport = transports(echo())
     get(transport)
     began = time.thread_time()

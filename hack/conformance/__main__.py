@@ -58,7 +58,7 @@ def record(corpus: Corpus, ids: Iterable[str], *, show: bool) -> int:
         for id in ids:
             started = time.monotonic()
             try:
-                steps = play(corpus, id, target)
+                steps = play(corpus, id, target, strict=True)
             except (ScriptError, OSError) as error:
                 failed += 1
                 say(f"FAILED  {id}: {error}")
@@ -76,7 +76,7 @@ def replay(corpus: Corpus, ids: Iterable[str]) -> int:
         install(target, corpus.shared)
         for id in ids:
             try:
-                differences = compare(corpus.golden(id), play(corpus, id, target))
+                differences = compare(corpus.golden(id), play(corpus, id, target, strict=True))
             except (ScriptError, OSError) as error:
                 differences = [Difference(0, "", "", "an answer", str(error))]
             if differences:
@@ -102,7 +102,7 @@ def generate(corpus: Corpus, arguments: argparse.Namespace) -> int:
         explorer = Explorer(corpus, target, ours)
         if not arguments.hunt:
             kept = explorer.explore(wanted=arguments.keep, number=arguments.seed, draws=arguments.draws)
-            say(f"kept {len(kept)}; record them: hack/conformance.sh record --new")
+            say(f"kept {len(kept)}")
             return 0
         found = explorer.hunt(number=arguments.seed, draws=arguments.draws)
         if found is None:

@@ -64,7 +64,7 @@ class Explorer:
             fresh = set(signatures(steps)) - self._seen
             if len(fresh) >= 2:
                 self._seen |= fresh
-                kept.append(self._keep(data))
+                kept.append(self._keep(data, steps))
 
         look()
         return kept
@@ -101,7 +101,7 @@ class Explorer:
         player = Player(script, target, suffix=f"-{self._played}")
         return normalise(script, player.play(), player.namespace)
 
-    def _keep(self, data: dict[str, Any]) -> str:
+    def _keep(self, data: dict[str, Any], golden: list[Json]) -> str:
         self._number += 1
         verbs = [next(iter(step)) for step in data["steps"][2:-2]]
         alias = data["steps"][0]["create"].split("/")[0]
@@ -110,12 +110,13 @@ class Explorer:
         path = self._corpus.folder / "scripts" / f"{id}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dumped({**data, "about": about}))
+        self._corpus.write_golden(id, golden)
         return id
 
 
 def dumped(data: Mapping[str, Any]) -> str:
     """A script as YAML, a step a line."""
-    lines = [f"about: {data['about']}", f"keep: {_flow(data['keep'])}", "steps:"]
+    lines = [f"about: {json.dumps(data['about'])}", f"keep: {_flow(data['keep'])}", "steps:"]
     return "\n".join([*lines, *(f"- {_flow(step)}" for step in data["steps"])]) + "\n"
 
 

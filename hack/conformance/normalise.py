@@ -167,7 +167,7 @@ class _Symbols:
         if isinstance(value, str):
             return self._string(key, value, loose)
         if isinstance(value, list):
-            if key == "cells":
+            if key.endswith("cells"):
                 value = ["<age>" if isinstance(item, str) and _AGE.match(item) else item for item in value]
             return [self._value(key, item, loose) for item in value]
         if isinstance(value, dict):

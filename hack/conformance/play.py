@@ -80,6 +80,8 @@ class Player:
         self._variables: dict[str, Any] = {"ns": self.namespace, "group": self.group}
         self._watches: dict[str, Collector] = {}
         self._last_watch = ""
+        self.waited_in_vain: list[str] = []
+        """Steps whose `until` never came true."""
         self._made: list[str] = []  # cluster-scoped things to remove in the end
 
     def play(self) -> list[Answer]:
@@ -169,7 +171,10 @@ class Player:
         while True:
             response = self._send(user, method, where.target, headers, body)
             answer = Answer(step, response.status, response.headers, decode(response))
-            if "until" not in step.options or time.monotonic() > deadline:
+            if "until" not in step.options:
+                break
+            if time.monotonic() > deadline:
+                self.waited_in_vain.append(step.label)
                 break
             if _holds(answer, substitute(step.options["until"], self._variables)):
                 break

@@ -21,8 +21,8 @@ def test_what_is_drawn_parses_and_is_the_same_when_read_back(data: dict[str, Any
     assert len(script.steps) >= 10
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "draw.yaml"
-        file.write_text(dumped(data))
-        assert read_yaml(file) == data
+        file.write_text(dumped({**data, "about": "cm: create, merge"}))
+        assert read_yaml(file) == {**data, "about": "cm: create, merge"}
 
 
 def test_an_answer_after_another_one_is_news() -> None:

@@ -1,9 +1,9 @@
 """Objects as few bytes as possible: deflate with a dictionary that the objects themselves provide.
 
-The objects of one kind are nearly the same text: the same keys, the same defaults. Compressed against one of
-their own, a WebApp with status comes to about 160 bytes and a fully defaulted Deployment to about 300, for
-5 to 15 µs to pack and 2 to 5 µs to unpack (bench/cache_memory.py, bench/decode.py). Packed objects are also nothing to the
-garbage collector, which would otherwise walk millions of small containers.
+The objects of one kind are nearly the same text: the same keys, the same defaults. Compressed against one
+of their own, a WebApp with status comes to about 160 bytes and a fully defaulted Deployment to about 300, for
+5 to 15 µs to pack and 2 to 5 µs to unpack (bench/cache_memory.py, bench/decode.py). Packed objects are also
+nothing to the garbage collector, which would otherwise walk millions of small containers.
 """
 
 from __future__ import annotations

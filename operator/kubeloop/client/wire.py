@@ -1,8 +1,8 @@
 """HTTP/1.1 as bytes: writing requests, reading answers. No sockets, no threads.
 
 Why not http.client, or urllib3 on top of it: a small request costs them 200 and 360 µs of CPU, most of it
-for parsing a handful of headers as if they were e-mail; here it is 30 (see bench/http_client.py). An operator's
-throughput is limited by exactly that.
+for parsing a handful of headers as if they were e-mail; here it is 30 (see bench/http_client.py). An
+operator's throughput is limited by exactly that.
 """
 
 from __future__ import annotations

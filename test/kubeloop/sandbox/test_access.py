@@ -24,8 +24,8 @@ def test_a_wrong_token_is_unauthorized_and_no_token_is_anonymous() -> None:
         anonymous = sandbox.transport().request("GET", f"{CONFIG_MAPS}/x")
         assert anonymous.status == 403
         assert (
-            b'configmaps \\"x\\" is forbidden: User \\"system:anonymous\\" cannot get resource \\"configmaps\\" in '
-            b'API group \\"\\" in the namespace \\"default\\"'
+            b'configmaps \\"x\\" is forbidden: User \\"system:anonymous\\" cannot get resource '
+            b'\\"configmaps\\" in API group \\"\\" in the namespace \\"default\\"'
         ) in anonymous.body
     assert [(a.user.name, a.verb, a.resource, a.namespace, a.name) for a in asked] == [
         ("jane", "list", "configmaps", "default", ""),

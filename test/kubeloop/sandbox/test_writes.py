@@ -343,8 +343,8 @@ def test_a_finalizer_keeps_the_object_until_it_is_removed(api: Any, clock: FakeC
     added = api.merge(path, {"metadata": {"finalizers": ["a.b/c", "a.b/d", "x.y/z"]}})
     assert added.status == 422
     assert added.message == (
-        'WebApp.example.com "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if '
-        'the object is being deleted, found new finalizers []string{"x.y/z"}'
+        'WebApp.example.com "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added '
+        'if the object is being deleted, found new finalizers []string{"x.y/z"}'
     )
     kept = api.merge(path, {"metadata": {"finalizers": ["a.b/c"], "deletionTimestamp": None}}).json
     assert kept["metadata"]["deletionTimestamp"] == deleted["metadata"]["deletionTimestamp"]

@@ -1,4 +1,4 @@
-"""The namespace controller: a deleted namespace is emptied, and goes when nothing is left in it."""
+"""The namespace controller: a new namespace gets its service account, a deleted one is emptied and goes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kubeloop.sandbox.registry import Object
 from kubeloop.sandbox.store import Event
 
 FINALIZER = "kubernetes"
+SERVICE_ACCOUNTS = ("", "serviceaccounts")
 
 
 class NamespaceController(Controller):
@@ -26,9 +27,11 @@ class NamespaceController(Controller):
 
     def observe(self, event: Event) -> Iterable[Hashable]:
         if event.resource == NAMESPACES:
-            if event.type != "DELETED" and event.record.obj["metadata"].get("deletionTimestamp"):
+            if event.type != "DELETED":
                 yield event.record.name
-        elif event.record.namespace and self._terminating(event.record.namespace):
+            return
+        lost_account = event.resource == SERVICE_ACCOUNTS and event.type == "DELETED"
+        if event.record.namespace and (lost_account or self._terminating(event.record.namespace)):
             yield event.record.namespace
 
     def _terminating(self, name: str) -> bool:
@@ -38,7 +41,10 @@ class NamespaceController(Controller):
     def reconcile(self, key: Hashable) -> float | None:
         name = str(key)
         record = self._backend.store.get(NAMESPACES, "", name)
-        if record is None or not record.obj["metadata"].get("deletionTimestamp"):
+        if record is None:
+            return None
+        if not record.obj["metadata"].get("deletionTimestamp"):
+            self._furnish(name)
             return None
         self._empty(name)
         remaining, finalizers = self._content(name)
@@ -49,6 +55,13 @@ class NamespaceController(Controller):
         if not remaining:
             self._finalize(name)
         return None
+
+    def _furnish(self, name: str) -> None:
+        """Each namespace has a service account that pods run as when they name none."""
+        info = self._backend.registry.any_version(*SERVICE_ACCOUNTS)
+        if info is not None and self._backend.store.get(info.key, name, "default") is None:
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+            self._client.create(info, name, account)
 
     def _empty(self, name: str) -> None:
         """Delete whatever is not yet marked."""

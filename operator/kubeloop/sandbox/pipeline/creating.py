@@ -25,18 +25,21 @@ MAX_GENERATED_PREFIX = 58
 
 
 def place(call: Call, obj: Object) -> Object:
-    """Fill in the request's namespace, or refuse another one. Raises a 400 failure."""
+    """Fill in the request's namespace, or refuse another one. Raises a 400 failure.
+
+    What lives in no namespace simply loses the one it came with.
+    """
     metadata = obj["metadata"]
     asked = call.target.namespace if call.info.namespaced else ""
     found = metadata.get("namespace", "")
-    if found == asked or (not call.info.namespaced and not found):
+    if found == asked:
         return obj
-    if found and call.info.namespaced:
+    if not call.info.namespaced:
+        return {**obj, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
+    if found:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    if not asked:
-        return obj  # left to validation: a cluster-wide object has no namespace
     return {**obj, "metadata": {**metadata, "namespace": asked}}
 
 

@@ -63,7 +63,7 @@ def decode_object(call: Call, value: dict[str, Any], options: WriteOptions, repe
     Raises `MetadataShapeError`, `StrictError` and a 400 failure.
     """
     info = call.info
-    metadata, unknown_metadata = meta.normalise(value.get("metadata"))
+    metadata, unknown_metadata = meta.normalise(value.get("metadata"), typed=not info.custom)
     # The order of the first two keys is what encoders rely on.
     obj: Object = {"apiVersion": info.api_version, "kind": info.kind, "metadata": metadata}
     for key, child in value.items():

@@ -147,6 +147,11 @@ class Encoder:
         if form == "object":
             return encode_value(obj, self._encoding.media_type)
         if form == "metadata-list":
+            if not self._info.custom:
+                raise not_acceptable(
+                    "you requested PartialObjectMetadataList, but the requested object is not a list "
+                    f"(*core.{self._info.kind})"
+                )
             raise ApiFailure(500, "", "content is not a list")
         if form == "metadata":
             return encode_value(metadata_only(obj), self._encoding.media_type)
@@ -163,13 +168,15 @@ class Encoder:
     def records(self, records: Sequence[Record], meta: dict[str, Any]) -> bytes:
         """A list of stored objects."""
         info, encoding = self._info, self._encoding
+        if encoding.form != "object" and not meta.get("continue"):
+            meta = {key: value for key, value in meta.items() if key != "continue"}
         if encoding.form == "table":
             objects = [in_version(record, info) for record in records]
             return encode_value(self._table(objects, meta), encoding.media_type)
         if encoding.form == "metadata":
+            go = "unstructured.UnstructuredList" if info.custom else f"core.{info.list_name}"
             raise not_acceptable(
-                "you requested PartialObjectMetadata, but the requested object is a list "
-                "(*unstructured.UnstructuredList)"
+                f"you requested PartialObjectMetadata, but the requested object is a list (*{go})"
             )
         if encoding.form == "metadata-list":
             items = [metadata_only(record.obj) for record in records]

@@ -157,6 +157,10 @@ def _validate_owners(owners: Sequence[Mapping[str, Any]]) -> list[Cause]:
         for name in ("kind", "name", "uid"):
             if not owner.get(name):
                 causes.append(invalid_value("", "must not be empty", f"{field}.{name}"))
+        if (version, owner.get("kind")) == ("v1", "Event"):
+            shown = json.dumps(dict(owner), separators=(",", ":"))
+            text = f"Invalid value: {shown}: /v1, Kind=Event is disallowed from being an owner"
+            causes.append(Cause("FieldValueInvalid", text, field))
         if owner.get("controller"):
             if controller is not None:
                 text = (
@@ -217,7 +221,7 @@ def _validate_finalizers(finalizers: Sequence[str]) -> list[Cause]:
     for name in finalizers:
         causes.extend(invalid_value(name, fault, field) for fault in qualified_name_faults(name))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
-        shown = " ".join(finalizers)
+        shown = ",".join(f'"{name}"' for name in finalizers)
         text = "finalizer orphan and foregroundDeletion cannot be both set"
         causes.append(Cause("FieldValueInvalid", f"Invalid value: [{shown}]: {text}", field))
     return causes
@@ -286,7 +290,7 @@ class MetadataShapeError(ValueError):
     """`metadata` cannot be read as an ObjectMeta; the text is Go's."""
 
 
-def normalise(raw: Any) -> tuple[dict[str, Any], list[str]]:
+def normalise(raw: Any, *, typed: bool = False) -> tuple[dict[str, Any], list[str]]:
     """`metadata` as ObjectMeta holds it (null and empty dropped), and the paths of unknown fields.
 
     Raises `MetadataShapeError`.
@@ -294,7 +298,9 @@ def normalise(raw: Any) -> tuple[dict[str, Any], list[str]]:
     if raw is None:
         return {}, []
     if not isinstance(raw, dict):
-        raise _mismatch(raw, "metadata", "v1.ObjectMeta")
+        raise MetadataShapeError(
+            f"json: cannot unmarshal {_go_kind(raw)} into Go value of type v1.ObjectMeta"
+        )
     result: dict[str, Any] = {}
     unknown: list[str] = []
     for key, value in raw.items():
@@ -303,7 +309,7 @@ def normalise(raw: Any) -> tuple[dict[str, Any], list[str]]:
             continue
         if value is None or value in ("", {}, []):
             continue
-        _check_shape(key, value)
+        _check_shape(key, value, "ObjectMeta.metadata" if typed else "ObjectMeta")
         if key in ("labels", "annotations") and None in value.values():
             value = {name: "" if text is None else text for name, text in value.items()}
         result[key] = value
@@ -318,35 +324,39 @@ def normalise(raw: Any) -> tuple[dict[str, Any], list[str]]:
     return result, sorted(unknown)
 
 
-def _check_shape(key: str, value: Any) -> None:
+def _check_shape(key: str, value: Any, owner: str) -> None:
     if key in _STRINGS or key == "deletionTimestamp":
         if not isinstance(value, str):
-            raise _mismatch(value, f"ObjectMeta.{key}", "string")
+            raise _mismatch(value, f"{owner}.{key}", "string")
     elif key in ("labels", "annotations"):
         if not isinstance(value, dict):
-            raise _mismatch(value, f"ObjectMeta.{key}", "map[string]string")
+            raise _mismatch(value, f"{owner}.{key}", "map[string]string")
         for text in value.values():
             if text is not None and not isinstance(text, str):
-                raise _mismatch(text, f"ObjectMeta.{key}", "string")
+                raise _mismatch(text, f"{owner}.{key}", "string")
     elif key in ("generation", "deletionGracePeriodSeconds"):
         if not isinstance(value, int) or isinstance(value, bool):
-            raise _mismatch(value, f"ObjectMeta.{key}", "int64")
+            raise _mismatch(value, f"{owner}.{key}", "int64")
     elif not isinstance(value, list):
         go = {"ownerReferences": "[]v1.OwnerReference", "finalizers": "[]string"}
-        raise _mismatch(value, f"ObjectMeta.{key}", go.get(key, "[]v1.ManagedFieldsEntry"))
+        raise _mismatch(value, f"{owner}.{key}", go.get(key, "[]v1.ManagedFieldsEntry"))
     elif key == "finalizers":
         for item in value:
             if not isinstance(item, str):
-                raise _mismatch(item, "ObjectMeta.finalizers", "string")
+                raise _mismatch(item, f"{owner}.finalizers", "string")
     else:
         for item in value:
             if not isinstance(item, dict):
-                raise _mismatch(item, f"ObjectMeta.{key}", "v1.OwnerReference")
+                raise _mismatch(item, f"{owner}.{key}", "v1.OwnerReference")
+
+
+def _go_kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    kinds: dict[type, str] = {int: "number", float: "number", str: "string", list: "array"}
+    return kinds.get(type(value), "object")
 
 
 def _mismatch(value: Any, field: str, go: str) -> MetadataShapeError:
-    if isinstance(value, bool):
-        kind = "bool"
-    else:
-        kind = {int: "number", float: "number", str: "string", list: "array"}.get(type(value), "object")
-    return MetadataShapeError(f"json: cannot unmarshal {kind} into Go struct field {field} of type {go}")
+    text = f"json: cannot unmarshal {_go_kind(value)} into Go struct field {field} of type {go}"
+    return MetadataShapeError(text)

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from kubeloop.sandbox.pipeline.backend import Backend, Call
+from kubeloop.sandbox.pipeline.body import SyntaxFailure, parse_json
 from kubeloop.sandbox.pipeline.encoding import Encoder, Encoding, respond
 from kubeloop.sandbox.pipeline.options import ListOptions, parse_revision, revision_failure
 from kubeloop.sandbox.pipeline.request import Response
@@ -142,10 +143,12 @@ def _decode_token(options: ListOptions) -> tuple[int, str]:
     except binascii.Error:
         raise _bad_token(f"illegal base64 data at input byte {_bad_byte(text)}") from None
     try:
-        token = json.loads(raw)
+        token, _ = parse_json(raw)
         version, revision, start = token.get("v"), token.get("rv"), token.get("start")
-    except (ValueError, AttributeError):
-        raise _bad_token("invalid character in token") from None
+    except SyntaxFailure as error:
+        raise _bad_token(str(error)) from None
+    except AttributeError:
+        raise _bad_token("the token is no object") from None
     if version != TOKEN_VERSION:
         raise _bad_token(f'server does not recognize this encoded version "{version}"')
     if not isinstance(revision, int) or revision == 0:

@@ -83,7 +83,7 @@ def to_scale(info: ResourceInfo, obj: Object) -> Object:
         "kind": "Scale",
         "apiVersion": SCALE_VERSION,
         "metadata": {key: metadata[key] for key in _COPIED if key in metadata},
-        "spec": {"replicas": wanted},
+        "spec": {"replicas": wanted} if wanted else {},  # omitempty
         "status": {"replicas": read_path(obj, paths.status_replicas) or 0},
     }
     if paths.label_selector:
@@ -217,7 +217,7 @@ def _apply(backend: Backend, call: Call, options: WriteOptions) -> Object:
         base = with_path(base, paths.spec_replicas, replicas)
 
     def transform(live: Object) -> Object:
-        if info.custom:
+        if info.custom and not _tracked(live, paths):
             raise _custom_apply(live, found, paths)
         try:
             merged = apply(
@@ -233,6 +233,8 @@ def _apply(backend: Backend, call: Call, options: WriteOptions) -> Object:
             )
         except ApiFailure as failure:
             raise _in_scale_version(failure, info) from None
+        if info.custom:
+            raise _custom_apply(live, found, paths)
         return merged if merged is live else _timeless(merged)
 
     result = update(backend, call, options, transform, unconditional=True, tracked=True)

@@ -162,7 +162,7 @@ class ApiServer:
     def _custom_group(self, target: Target) -> bool:
         """Whether a path lies in a group of CRDs, or in none that is served: those have a plain 404."""
         infos = [i for i in self.backend.registry.infos() if i.group == target.group]
-        return not any(i.version == target.version for i in infos) or any(i.custom for i in infos)
+        return not infos or any(info.custom for info in infos)
 
     def _dispatch(self, call: Call, verb: str) -> Answer:
         info, target, request = call.info, call.target, call.request
@@ -182,10 +182,12 @@ class ApiServer:
             encoding = negotiate(request.headers.get("accept", ""))
             return reads.list_objects(self.backend, call, encoding, options)
         if info.namespaced and not target.namespace and verb != "deletecollection":
+            if not info.custom:
+                raise _not_supported(call, method)
             return NOT_FOUND
         if subresource == "scale":
             return self._scale(call, verb)
-        if verb == "get":
+        if verb == "get" and subresource != "finalize":
             return reads.get(self.backend, call, negotiate(request.headers.get("accept", "")))
         _check_verb(call, verb, method)
         match verb:
@@ -300,6 +302,10 @@ def _check_verb(call: Call, verb: str, method: str) -> None:
     """Refuse what the resource does not do. Raises 400 and 405 failures."""
     info, target = call.info, call.target
     if target.subresource and verb not in ("update", "patch"):
+        raise _not_supported(call, method)
+    if target.subresource == "finalize" and verb != "update" and not call.request.internal:
+        raise _not_supported(call, method)
+    if verb == "create" and target.name and not info.custom:
         raise _not_supported(call, method)
     if verb in ("update", "patch") and not target.name:
         raise bad_request("name must be provided") if info.custom else _not_supported(call, method)

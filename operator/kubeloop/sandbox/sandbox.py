@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from kubeloop.sandbox.controllers import Controllers, DeploymentOptions
 from kubeloop.sandbox.http import HttpServer
 from kubeloop.sandbox.inprocess import InProcessTransport
 from kubeloop.sandbox.kubeconfig import kubeconfig
-from kubeloop.sandbox.pipeline.backend import Backend
+from kubeloop.sandbox.pipeline.backend import CRDS, Backend
 from kubeloop.sandbox.pipeline.server import ApiServer
 from kubeloop.sandbox.registry import Object, Registry, ResourceInfo
 from kubeloop.sandbox.requestlog import RequestLog
@@ -27,6 +28,8 @@ from kubeloop.sandbox.store import DEFAULT_HISTORY, Store
 
 DEFAULT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 USER_AGENT = "sandbox-test/1"
+SERVED_TIMEOUT = 10.0
+"""Seconds that a CRD gets to be served after it was applied with the direct helpers."""
 
 
 class SandboxFault(AssertionError):
@@ -187,14 +190,41 @@ class Sandbox:
         return [self.apply(document, manager=manager) for document in yaml.safe_load_all(text) if document]
 
     def apply(self, obj: Object, *, manager: str = "sandbox-test") -> Object:
-        """Server-side apply (forced) of one object. Raises `SandboxError`."""
+        """Server-side apply (forced) of one object; a CRD is served when this returns.
+
+        Raises `SandboxError`.
+        """
         path = self._object_path(obj, name=True)
-        return self._send(
+        result = self._send(
             "PATCH",
             f"{path}?fieldManager={quote(manager)}&force=true",
             obj,
             content_type="application/apply-patch+yaml",
         )
+        if obj["kind"] == "CustomResourceDefinition" and self._controllers is not None:
+            self._await_served(result)
+        return result
+
+    def _await_served(self, definition: Object) -> None:
+        """Wait until every served version of a CRD is there (or its names turn out to be taken)."""
+        if self._step:
+            self.settle()
+            return
+        name, spec = definition["metadata"]["name"], definition["spec"]
+        group, plural = spec["group"], spec["names"]["plural"]
+        wanted = [version["name"] for version in spec["versions"] if version.get("served")]
+        watcher = self.backend.store.watch(CRDS, int(definition["metadata"]["resourceVersion"]), name=name)
+        deadline = time.monotonic() + SERVED_TIMEOUT
+        try:
+            with watcher.wake:
+                while not all(self.backend.registry.find(group, v, plural) for v in wanted):
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise TimeoutError(f"{name} was not served within {SERVED_TIMEOUT:g} s")
+                    # Served shortly after the event that tells so: hence the short wait.
+                    watcher.wake.wait(min(left, 0.02))
+        finally:
+            watcher.close()
 
     def create(self, obj: Object) -> Object:
         """Create one object. Raises `SandboxError`."""

@@ -206,7 +206,7 @@ class Sandbox:
         return result
 
     def _await_served(self, definition: Object) -> None:
-        """Wait until every served version of a CRD is there (or its names turn out to be taken)."""
+        """Wait until every served version of a CRD is there. Raises TimeoutError (names taken, say)."""
         if self._step:
             self.settle()
             return

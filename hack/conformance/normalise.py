@@ -5,10 +5,13 @@ uids, times, generated names and allocated addresses become symbols, numbered by
 order: whether an answer is newer than another is kept. Those of lists, tables and bookmarks move with writes
 of others, so of them only is kept which object's they are not older than (``<rv3+>``).
 
+Objects quoted in messages are written with their keys in order.
+
 Where the real server's order is chance, ours is fixed: managed fields (sorted by whole seconds there), causes
 of an apply conflict and of a schema violation (a Go map's order).
 """
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +30,7 @@ _EDGE_TEXT = re.compile(r"(?i)too (?:large|old) resource ?version")
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.-])")
 _AGE = re.compile(r"^(?:\d+[smhd])+$")
 _IP = re.compile(r"^\d+\.\d+\.\d+\.\d+$")
+_QUOTED = '"{\\"'  # how an object begins that a message quotes as a string
 _LONGEST_PREFIX = 58  # of generateName: five letters are put behind it
 _HASH_LABEL = "pod-template-hash"
 
@@ -195,6 +199,12 @@ class _Symbols:
             return "<continue>" if value else value
         if key in ("clusterIP", "clusterIPs") and _IP.match(value):
             return "<ip>"
+        if key == "message" and _QUOTED in value:
+            value, quoted = self._without_quotes(value)
+            text = self._string(key, value, loose)
+            for symbol, shown in quoted.items():
+                text = text.replace(symbol, shown)
+            return text
         value = value.replace(self._namespace, "<ns>")
         value = _UUID.sub(lambda match: self._uids.get(match[0], "<uid>"), value)
         value = _TIME.sub(lambda match: "<microtime>" if match[1] else "<time>", value)
@@ -206,6 +216,23 @@ class _Symbols:
             exact = not _EDGE_TEXT.search(value)
             value = _NUMBER.sub(lambda match: self._number(match[0]) if exact else "<rv>", value)
         return value
+
+    def _without_quotes(self, message: str) -> tuple[str, dict[str, str]]:
+        """`message` with placeholders for the objects it quotes, and what they stand for."""
+        decoder = json.JSONDecoder()
+        quoted: dict[str, str] = {}
+        rest, done = message, ""
+        while _QUOTED in rest:
+            before, _, _ = rest.partition(_QUOTED)
+            text, length = decoder.raw_decode(rest[len(before) :])
+            try:
+                shown = json.dumps(self._value("", json.loads(text), False), sort_keys=True)
+            except ValueError:
+                shown = text
+            symbol = f"<object{len(quoted)}>"
+            quoted[symbol] = shown
+            done, rest = f"{done}{before}{symbol}", rest[len(before) + length :]
+        return done + rest, quoted
 
     def _number(self, text: str) -> str:
         number = int(text)

@@ -1,5 +1,6 @@
 """What normalisation keeps of an answer, and what it makes equal."""
 
+import json
 from typing import Any
 
 import pytest
@@ -94,3 +95,13 @@ def test_only_and_ignore_pick_parts_of_an_answer_but_never_of_a_failure() -> Non
     assert normalised(body, only=("spec.a", "spec.b")) == [{"spec.a": 1, "spec.b": "<nothing>"}]
     assert normalised(body, ignore=("spec.list.*.x", "status")) == [{"spec": {"a": 1, "list": [{"y": 2}]}}]
     assert normalised(body, code=404, only=("spec.a",)) == [body]
+
+
+def test_an_object_quoted_in_a_message_is_an_object_whatever_the_order_of_its_keys() -> None:
+    quoted = [
+        json.dumps(f"{{{keys}}}") for keys in ('"b":1,"a":"' + FIRST + '"', '"a":"' + FIRST + '","b":1')
+    ]
+    messages = [{"message": f"patch: Invalid value: {text}: resourceVersion 5 is odd"} for text in quoted]
+    one, other = normalised(*messages)
+    assert one == other
+    assert one["message"] == 'patch: Invalid value: {"a": "<uid1>", "b": 1}: resourceVersion <rv> is odd'

@@ -260,6 +260,15 @@ def test_a_lease_that_was_taken_is_lost_at_the_next_renewal(script: Scripted, se
     assert server.holder() == "thief"
 
 
+def test_a_leader_whose_name_somebody_cleared_steps_down(script: Scripted, server: Any) -> None:
+    a = script()
+    a.lead()
+    server.edit(holderIdentity="")
+    a.wait(2)
+    assert a.core.why == "the Lease was cleared by somebody"
+    assert server.holder() == ""
+
+
 def test_who_lost_does_nothing_ever_again(script: Scripted, server: Any) -> None:
     a = script()
     a.lead()

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ROOT / "hack" / "requirements"
+EXTRAS = ("tls", "sandbox", "dev")
 OWN = {"kubeloop", "webapp_operator", "book_controller"}
 BROUGHT_ALONG = {
     "pydantic-core": "pydantic pins one exact version of its core: declaring it could only conflict",
@@ -45,7 +46,10 @@ def imported(files: Iterator[Path]) -> dict[str, set[str]]:
                 names = [node.module]
             for name in names:
                 top = name.partition(".")[0]
-                if top not in sys.stdlib_module_names and top not in OWN:
+                beside = any(
+                    (folder / top).is_dir() or (folder / f"{top}.py").exists() for folder in file.parents[:2]
+                )
+                if top not in sys.stdlib_module_names and top not in OWN and not beside:
                     found.setdefault(top, set()).add(str(file.relative_to(ROOT)))
     return found
 
@@ -71,7 +75,8 @@ class TestDeclared:
         sandbox = ROOT / "operator" / "kubeloop" / "sandbox"
         files = (f for f in ROOT.glob("operator/**/*.py") if sandbox not in f.parents)
         used = distributions(imported(files))
-        undeclared = used.keys() - declared("options", "install_requires") - BROUGHT_ALONG.keys()
+        allowed = declared("options", "install_requires") | declared("options.extras_require", "tls")
+        undeclared = used.keys() - allowed - BROUGHT_ALONG.keys()
 
         assert not {name: used[name] for name in undeclared}
 
@@ -84,18 +89,14 @@ class TestDeclared:
 
     def test_every_declared_package_is_used(self) -> None:
         used = distributions(imported(ROOT.glob("operator/**/*.py"))).keys()
-        # Part of the product's shape from the start; metrics are their first user.
-        unused = declared("options", "install_requires") - used - {"prometheus-client"}
 
-        assert not unused
+        assert not declared("options", "install_requires") - used
 
     def test_tests_and_scripts_import_only_what_is_declared_for_them(self) -> None:
         files = (f for folder in ("test", "hack", "bench") for f in (ROOT / folder).rglob("*.py"))
-        own = {"controlplane", "conformance", "conftest"}
-        modules = {name: where for name, where in imported(files).items() if name not in own}
-        allowed = {name for extra in ("dev", "sandbox") for name in declared("options.extras_require", extra)}
+        allowed = {name for extra in EXTRAS for name in declared("options.extras_require", extra)}
         allowed |= declared("options", "install_requires") | BROUGHT_ALONG.keys()
-        used = distributions(modules)
+        used = distributions(imported(files))
 
         assert not {name: used[name] for name in used.keys() - allowed}
 
@@ -113,7 +114,7 @@ class TestLocked:
 
     def test_what_is_declared_is_locked(self) -> None:
         runtime = declared("options", "install_requires")
-        extras = declared("options.extras_require", "dev") | declared("options.extras_require", "sandbox")
+        extras = {name for extra in EXTRAS for name in declared("options.extras_require", extra)}
 
         assert not runtime - pins("runtime.txt").keys()
         assert not (runtime | extras) - pins("dev.txt").keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -20,6 +21,8 @@ SCHEMAS = "1.36"
 
 Manifest = dict[str, Any]
 
+POD_LABELS = {"app.kubernetes.io/name": "webapp-operator"}
+
 
 def render(base: str) -> list[Manifest]:
     program = shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")
@@ -37,8 +40,8 @@ def rules(role: Manifest) -> set[tuple[str, str, str]]:
     return {
         (group, resource, verb)
         for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
+        for group in rule.get("apiGroups", [""])
+        for resource in rule.get("resources", rule.get("nonResourceURLs"))
         for verb in rule["verbs"]
     }
 
@@ -78,9 +81,7 @@ class TestRights:
         }
         expected |= {("apps", "deployments", verb) for verb in children}
         expected |= {("", "services", verb) for verb in children}
-        expected |= {
-            (group, "events", verb) for group in ("", "events.k8s.io") for verb in ("create", "patch")
-        }
+        expected |= {("events.k8s.io", "events", verb) for verb in ("create", "patch")}
 
         assert rules(installed["ClusterRole", "webapp-operator"]) == expected
 
@@ -90,11 +91,27 @@ class TestRights:
 
         assert role["metadata"]["namespace"] == "webapp-system"
         assert all(rule["resourceNames"] == ["webapp-operator"] for rule in named)
+        assert {verb for _, _, verb in rules(role)} == {"create", "get", "watch", "update"}
+
+    def test_asking_who_may_see_metrics_is_a_right_of_its_own(
+        self, installed: dict[tuple[str, str], Manifest]
+    ) -> None:
+        assert rules(installed["ClusterRole", "webapp-operator-metrics-auth"]) == {
+            ("authentication.k8s.io", "tokenreviews", "create"),
+            ("authorization.k8s.io", "subjectaccessreviews", "create"),
+        }
+
+    def test_whoever_may_read_metrics_may_read_nothing_else(
+        self, installed: dict[tuple[str, str], Manifest]
+    ) -> None:
+        role = installed["ClusterRole", "webapp-operator-metrics-reader"]
+
+        assert role["rules"] == [{"nonResourceURLs": ["/metrics", "/statusz"], "verbs": ["get"]}]
 
     def test_no_role_has_a_wildcard(self, installed: dict[tuple[str, str], Manifest]) -> None:
         roles = [each for (kind, _), each in installed.items() if kind in ("Role", "ClusterRole")]
 
-        assert len(roles) == 4
+        assert len(roles) == 6
         for role in roles:
             assert not [entry for entry in rules(role) if "*" in entry]
 
@@ -151,12 +168,56 @@ class TestDeployment:
 
         assert pod["terminationGracePeriodSeconds"] > SHUTDOWN_TIMEOUT
 
-    def test_two_never_run_at_a_time(self, installed: dict[tuple[str, str], Manifest]) -> None:
+    def test_two_replicas_elect_a_leader(
+        self, installed: dict[tuple[str, str], Manifest], pod: Manifest
+    ) -> None:
         spec = installed["Deployment", "webapp-operator"]["spec"]
 
-        assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+        assert spec["replicas"] == 2
+        assert "--leader-elect" in pod["containers"][0]["args"]
+        assert ("Role", "webapp-operator-leader-election") in installed
+
+    def test_probes_and_metrics_go_where_the_operator_listens(
+        self, installed: dict[tuple[str, str], Manifest], pod: Manifest
+    ) -> None:
+        (container,) = pod["containers"]
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        service = installed["Service", "webapp-operator-metrics"]["spec"]
+
+        assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "health"}
+        assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "health"}
+        for name, port in ports.items():
+            assert f"--{name}-bind-address=:{port}" in container["args"]
+        assert service["ports"][0]["targetPort"] in ports
+        assert service["selector"].items() <= POD_LABELS.items()
 
     def test_its_arguments_are_understood(self, pod: Manifest) -> None:
-        from webapp_operator.cli import build_parser
+        from webapp_operator.flags import parse
 
-        build_parser().parse_args(pod["containers"][0]["args"])
+        parse(pod["containers"][0]["args"], {})
+
+
+class TestMonitoring:
+    def test_prometheus_scrapes_the_port_of_the_service(
+        self, installed: dict[tuple[str, str], Manifest]
+    ) -> None:
+        (monitor,) = [each for each in render("prometheus") if each["kind"] == "ServiceMonitor"]
+        service = installed["Service", "webapp-operator-metrics"]
+
+        assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
+        assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+        labels = monitor["spec"]["selector"]["matchLabels"]
+        assert labels.items() <= service["metadata"]["labels"].items()
+
+    def test_dashboard_and_alerts_use_metrics_that_exist(self) -> None:
+        from kubeloop.manager.telemetry import Telemetry
+
+        exposed = Telemetry(lease="webapp-operator").set.names()
+        dashboard = (CONFIG / "grafana" / "webapp-operator.json").read_text()
+        rules_text = (CONFIG / "prometheus" / "rules.yaml").read_text()
+        pattern = r"\b((?:kubeloop|workqueue|controller_runtime|leader_election|rest_client)_[a-z_]+)"
+        used = set(re.findall(pattern, dashboard + rules_text))
+
+        assert json.loads(dashboard)["panels"]
+        assert len(used) > 10
+        assert not {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in used} - exposed

@@ -75,6 +75,8 @@ class Outcome:
     """Somebody changed the object meanwhile in a way that this pass did not see."""
     seconds: float = 0.0
     """How long the pass took."""
+    reconcile_id: str = ""
+    """What the log lines of this pass bear."""
     spared: int = 0
     """Applies and status writes that were asked for and needed no request."""
 
@@ -139,9 +141,8 @@ class Engine(Generic[K]):
         if app is None:
             self.forget(key)
             return self._missing(key, started)
-        log = FieldLogger(
-            self._logger, ns=app.namespace or "", name=app.name, reconcile_id=uuid.uuid4().hex[:8]
-        )
+        reconcile_id = uuid.uuid4().hex[:8]
+        log = FieldLogger(self._logger, ns=app.namespace or "", name=app.name, reconcile_id=reconcile_id)
         ctx = Context(self._shared, app, log)
         try:
             result = self._pass(ctx)
@@ -152,7 +153,13 @@ class Engine(Generic[K]):
                 self.forget(key)
             end = End.GONE if result is None else End.DONE
             outcome = Outcome(end, result.requeue_after if result else None, None, ctx.changes)
-        return replace(outcome, again=ctx.overtaken, seconds=time.perf_counter() - started, spared=ctx.spared)
+        return replace(
+            outcome,
+            again=ctx.overtaken,
+            seconds=time.perf_counter() - started,
+            spared=ctx.spared,
+            reconcile_id=reconcile_id,
+        )
 
     def forget(self, key: str) -> None:
         """The object `key` is gone: drop what is remembered of it."""

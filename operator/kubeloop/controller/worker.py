@@ -110,6 +110,10 @@ class WorkerPool:
     def _settle(self, item: Item[str], outcome: Outcome) -> None:
         namespace, _, name = item.key.rpartition("/")
         known: dict[str, Any] = {"ns": namespace, "name": name}
+        if outcome.reconcile_id:
+            known["reconcile_id"] = outcome.reconcile_id
+        if outcome.error is not None:
+            known["error"] = _say(outcome.error)
         if outcome.end is End.FAILED:
             delay = self._queue.retry(item.key, priority=item.priority)
             known |= {"retry_seconds": round(delay, 3), "failures": self._queue.failures(item.key)}
@@ -132,9 +136,9 @@ class WorkerPool:
             self._logger.warning("reconcile error: %s", _say(outcome.error), extra=fields(**known))
         elif outcome.end is End.DONE:
             level = logging.INFO if outcome.changes else logging.DEBUG
-            self._logger.log(
-                level, "reconciled %s", kind, extra=fields(**known, seconds=round(outcome.seconds, 4))
-            )
+            if self._logger.isEnabledFor(level):
+                extra = fields(**known, seconds=round(outcome.seconds, 4))
+                self._logger.log(level, "reconciled %s", kind, extra=extra)
         elif outcome.changes:
             self._logger.info("cleaned up %s", kind, extra=fields(**known))
 

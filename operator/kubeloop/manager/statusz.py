@@ -29,11 +29,13 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere }
 th { font-weight: 600; color: var(--dim); font-size: .85rem; white-space: nowrap }
-td.n, th.n { text-align: right; white-space: nowrap }
+td.n, th.n { text-align: right; white-space: nowrap; padding-right: 1.4rem }
 svg { width: 100%; height: auto; display: block } svg text { font-size: 11px; fill: var(--dim) }
-svg line { stroke: var(--line) } .done { fill: var(--good) } .failed { fill: var(--bad) }
+svg circle { r: 2.6px } svg line { stroke: var(--line) }
+.done { fill: var(--good) } .failed { fill: var(--bad) }
 .blocked, .terminal { fill: var(--wait) } .gone { fill: var(--dim) }
-@media (max-width: 34rem) { body { padding: .8rem; font-size: 14px } th, td { padding-right: .5rem }
+@media (max-width: 34rem) { svg text { font-size: 20px } svg circle { r: 4px }
+  body { padding: .8rem; font-size: 14px } th, td { padding-right: .5rem }
   table.stack thead { display: none } table.stack td { display: block; border: 0; padding: .05rem 0;
   text-align: left } table.stack tr { display: block; border-bottom: 1px solid var(--line); padding: .4rem 0 }
   table.stack td[data-h]::before { content: attr(data-h) " "; color: var(--dim) } table.stack td:empty {
@@ -186,7 +188,7 @@ def latency_plot(recent: Sequence[Mapping[str, Any]]) -> str:
     for number, row in enumerate(recent):
         title = escape(f"{row['object']}: {row['end']}, {_duration(row['seconds'])}", quote=True)
         parts.append(
-            f"<circle class={row['end']} cx={left + 5 + number * step:.1f} cy={y(row['seconds']):.1f} r=2.6>"
+            f"<circle class={row['end']} cx={left + 5 + number * step:.1f} cy={y(row['seconds']):.1f}>"
             f"<title>{title}</title></circle>"
         )
     first, last = recent[0]["secondsAgo"], recent[-1]["secondsAgo"]

@@ -53,6 +53,7 @@ class Telemetry:
         self._queues: list[RunningController] = []
         self._informers: list[Informer[Any]] = []
         self._leads = 0.0
+        self._events: EventRecorder | None = None
         self._declare_queues(metrics)
         self._declare_reconciles(metrics)
         self._declare_informers(metrics)
@@ -65,6 +66,12 @@ class Telemetry:
             self._requests.expect(code, method, host)
         self.refusals = metrics.counter(
             "kubeloop_fence_refusals", "Writes that were stopped because this process does not lead."
+        )
+        metrics.counter_from(
+            "kubeloop_events",
+            "Events for people, by what became of them.",
+            ("outcome",),
+            lambda: self._events.read() if self._events is not None else (),
         )
         if lease:
             metrics.gauge(
@@ -270,9 +277,7 @@ class Telemetry:
 
     def watch_events(self, recorder: EventRecorder) -> None:
         """Measure the Events that are written."""
-        self.set.counter_from(
-            "kubeloop_events", "Events for people, by what became of them.", ("outcome",), recorder.read
-        )
+        self._events = recorder
 
     def requested(self, info: RequestInfo) -> None:
         """The client's observer."""

@@ -136,6 +136,10 @@ class MetricSet:
         self._declare(family)
         return _Family(family)
 
+    def names(self) -> set[str]:
+        """The names of all metrics, counters without their ``_total``; not those of the process."""
+        return set(self._metrics)
+
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """All metrics as text, and its content type: OpenMetrics if `accept` asks for it."""
         from prometheus_client import exposition

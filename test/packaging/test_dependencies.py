@@ -46,9 +46,8 @@ def imported(files: Iterator[Path]) -> dict[str, set[str]]:
                 names = [node.module]
             for name in names:
                 top = name.partition(".")[0]
-                beside = any(
-                    (folder / top).is_dir() or (folder / f"{top}.py").exists() for folder in file.parents[:2]
-                )
+                folders = (*file.parents[:2], ROOT / "hack")
+                beside = any((place / top).is_dir() or (place / f"{top}.py").exists() for place in folders)
                 if top not in sys.stdlib_module_names and top not in OWN and not beside:
                     found.setdefault(top, set()).add(str(file.relative_to(ROOT)))
     return found

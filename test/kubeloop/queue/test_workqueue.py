@@ -10,7 +10,7 @@ import pytest
 
 from kubeloop.backoff import Backoff
 from kubeloop.clock import FakeClock
-from kubeloop.queue import WorkQueue
+from kubeloop.queue import LOW_PRIORITY, WorkQueue
 
 
 def start(target: object, *args: object) -> threading.Thread:
@@ -180,3 +180,77 @@ def test_absurd_delays_do_not_kill_the_waiting_thread() -> None:
     thread.join(5)
 
     assert not thread.is_alive()
+
+
+def test_stats_tell_what_waits_what_is_delayed_and_what_fails() -> None:
+    """The workqueue's metrics: depth by priority, adds without merged ones, unfinished work."""
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    queue.add("a")
+    queue.add("a")  # merged: one add
+    queue.add("b", priority=LOW_PRIORITY)
+    queue.add("later", after=60.0)
+    assert queue.get(timeout=0) is not None
+    queue.retry("a")
+    clock.advance(2.0)
+    stats = queue.stats()
+
+    assert stats.ready == {LOW_PRIORITY: 1}
+    assert (stats.delayed, stats.failing, stats.adds, stats.busy) == (2, 1, 2, [2.0])
+
+
+def test_a_raised_priority_moves_the_key_and_is_no_second_add() -> None:
+    """Go anchors 6 (15)."""
+    queue: WorkQueue[str] = WorkQueue(clock=FakeClock())
+    queue.add("a", priority=LOW_PRIORITY)
+    queue.add("a", priority=0)
+
+    assert queue.stats().ready == {0: 1}
+    assert queue.stats().adds == 1
+
+
+def test_a_delayed_key_counts_as_added_when_its_time_has_come() -> None:
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    queue.add("a", after=10.0)
+    assert queue.stats().adds == 0
+    clock.advance(10.0)
+
+    assert queue.stats().adds == 1
+    assert queue.stats().ready == {0: 1}
+
+
+def test_after_shutdown_nothing_is_left_in_the_depth() -> None:
+    """Go anchors 6 (15)."""
+    queue: WorkQueue[str] = WorkQueue(clock=FakeClock())
+    queue.add("a")
+    queue.shut_down()
+    queue.add("b")
+
+    assert queue.stats().ready == {}
+
+
+def test_the_observer_hears_of_waits_work_and_retries() -> None:
+    class Observer:
+        def __init__(self) -> None:
+            self.heard: list[object] = []
+
+        def taken(self, waited: float) -> None:
+            self.heard.append(("taken", waited))
+
+        def finished(self, worked: float) -> None:
+            self.heard.append(("finished", worked))
+
+        def retried(self) -> None:
+            self.heard.append("retried")
+
+    clock, observer = FakeClock(), Observer()
+    queue: WorkQueue[str] = WorkQueue(clock=clock, observer=observer)
+    queue.add("a")
+    clock.advance(3.0)
+    queue.get(timeout=0)
+    clock.advance(1.0)
+    queue.retry("a")
+    queue.done("a")
+
+    assert observer.heard == [("taken", 3.0), "retried", ("finished", 1.0)]

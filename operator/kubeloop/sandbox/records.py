@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from kubeloop.sandbox.registry import Object
 
@@ -43,10 +43,17 @@ def to_json(value: Any) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
+class Reader(Protocol):
+    """What of a schema reading needs."""
+
+    def prune(self, obj: Object) -> tuple[Object, list[str]]: ...
+    def default(self, obj: Object) -> Object: ...
+
+
 class Record:
     """One stored state of one object. Immutable; its JSON is made once, when first asked for."""
 
-    __slots__ = ("_json", "name", "namespace", "obj", "revision")
+    __slots__ = ("_json", "_read", "name", "namespace", "obj", "revision")
 
     def __init__(self, namespace: str, name: str, obj: Object, revision: int) -> None:
         self.namespace = namespace
@@ -54,6 +61,7 @@ class Record:
         self.obj = obj
         self.revision = revision
         self._json: bytes | None = None
+        self._read: tuple[Reader, Record] | None = None
 
     @property
     def json(self) -> bytes:
@@ -62,6 +70,23 @@ class Record:
             # Two threads may both do this once; they compute the same bytes.
             data = self._json = to_json(self.obj)
         return data
+
+    def trust(self, schema: Reader) -> None:
+        """Note that `obj` is already as `schema` has it."""
+        self._read = (schema, self)
+
+    def as_read(self, schema: Reader) -> Record:
+        """This state as the schema of its storage version has it today: pruned and defaulted.
+
+        Itself when nothing differs; else computed once per schema.
+        """
+        known = self._read
+        if known is None or known[0] is not schema:
+            obj = schema.default(schema.prune(self.obj)[0])
+            fresh = self if obj == self.obj else Record(self.namespace, self.name, obj, self.revision)
+            # Two threads may both do this once; they compute the same.
+            known = self._read = (schema, fresh)
+        return known[1]
 
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]

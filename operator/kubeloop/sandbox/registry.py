@@ -157,6 +157,8 @@ class ResourceInfo:
     custom: bool = False
     storage_version: str = ""
     """The version objects are stored in; empty: `version`."""
+    storage_schema: KindSchema | None = None
+    """By which stored objects are read (custom resources: it may have changed since they were written)."""
     openapi: Mapping[str, Any] = field(default_factory=dict)
     """The published OpenAPI v3 schema of the kind (CRDs)."""
     warning: str = ""

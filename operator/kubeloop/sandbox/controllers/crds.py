@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 from kubeloop.sandbox import crd as crds
 from kubeloop.sandbox.controllers.base import Controller
 from kubeloop.sandbox.controllers.client import SystemClient
-from kubeloop.sandbox.controllers.conditions import find, put
+from kubeloop.sandbox.controllers.conditions import put
 from kubeloop.sandbox.pipeline.backend import CRDS, Backend
 from kubeloop.sandbox.registry import Object, ResourceInfo
 from kubeloop.sandbox.store import Event
@@ -49,7 +49,7 @@ class CrdController(Controller):
         status = self._accepted(obj)
         if status != (obj.get("status") or {}):
             obj = self._client.merge(self._info(), "", name, {"status": status}, "status")
-        if self._established(obj):
+        if crds.established(obj):
             self._serve(obj)
         return None
 
@@ -58,67 +58,16 @@ class CrdController(Controller):
         assert info is not None
         return info
 
-    @staticmethod
-    def _established(obj: Object) -> bool:
-        condition = find((obj.get("status") or {}).get("conditions") or (), "Established")
-        return condition is not None and condition["status"] == "True"
-
     # -- names -----------------------------------------------------------------------------------
 
     def _accepted(self, obj: Object) -> Object:
-        """The status that follows from the names and those of all others (namingController)."""
-        spec = obj["spec"]
-        status: Object = dict(obj.get("status") or {})
-        conditions: list[Object] = list(status.get("conditions") or ())
-        now = self._backend.now()
-        taken = self._taken(obj["metadata"]["name"], spec["group"])
-        conflict = self._conflict(spec["names"], taken)
-        if conflict is None:
-            status["acceptedNames"] = spec["names"]
-            conditions = put(conditions, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
-            text = "the initial names have been accepted"
-            if not self._established({"status": {"conditions": conditions}}):
-                conditions = put(conditions, "Established", "True", "InitialNamesAccepted", text, now)
-        else:
-            reason, text = conflict
-            status.setdefault("acceptedNames", {"plural": "", "kind": ""})
-            conditions = put(conditions, "NamesAccepted", "False", reason, text, now)
-            if find(conditions, "Established") is None:
-                text = "not all names are accepted"
-                conditions = put(conditions, "Established", "False", "NotAccepted", text, now)
-        status["conditions"] = conditions
+        """The status that follows from the names and those of all others."""
+        name = obj["metadata"]["name"]
+        others = [r.obj for r in self._backend.store.current(CRDS)[0] if r.name != name]
+        status = crds.name_conditions(obj, others, self._backend.now())
         stored = list(status.get("storedVersions") or ())
-        for version in spec["versions"]:
-            if version.get("storage") and version["name"] not in stored:
-                stored.append(version["name"])
-        status["storedVersions"] = stored
-        return status
-
-    def _taken(self, own: str, group: str) -> dict[str, set[str]]:
-        """The names that other CRDs of the group were accepted with."""
-        taken: dict[str, set[str]] = {"resources": set(), "kinds": set()}
-        for record in self._backend.store.current(CRDS)[0]:
-            if record.name == own or record.obj["spec"]["group"] != group:
-                continue
-            names = (record.obj.get("status") or {}).get("acceptedNames") or {}
-            resources = (names.get("plural"), names.get("singular"), *(names.get("shortNames") or ()))
-            taken["resources"].update(name for name in resources if name)
-            taken["kinds"].update(name for name in (names.get("kind"), names.get("listKind")) if name)
-        return taken
-
-    @staticmethod
-    def _conflict(names: Object, taken: dict[str, set[str]]) -> tuple[str, str] | None:
-        checks = [
-            ("PluralConflict", "resources", names.get("plural")),
-            ("SingularConflict", "resources", names.get("singular")),
-            *(("ShortNamesConflict", "resources", short) for short in names.get("shortNames") or ()),
-            ("KindConflict", "kinds", names.get("kind")),
-            ("ListKindConflict", "kinds", names.get("listKind")),
-        ]
-        for reason, where, name in checks:
-            if name and name in taken[where]:
-                return reason, f'"{name}" is already in use'
-        return None
+        stored += [v["name"] for v in obj["spec"]["versions"] if v.get("storage") and v["name"] not in stored]
+        return {**status, "storedVersions": stored}
 
     # -- serving ---------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def validate_spec(spec: Object) -> list[Cause]:
     for index, version in enumerate(versions):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             found.append(causes.required(f"spec.versions[{index}].schema.openAPIV3Schema"))
-    found += _versions(versions)
+    found += _versions(versions, given=spec.get("versions") is not None)
     found += _names(spec.get("names") or {})
     found += _shared(versions)
     if spec.get("preserveUnknownFields"):
@@ -71,7 +71,7 @@ def _alike(versions: list[Object], key: str) -> bool:
     return all(same(version.get(key), first) for version in versions)
 
 
-def _versions(versions: list[Object]) -> list[Cause]:
+def _versions(versions: list[Object], *, given: bool) -> list[Cause]:
     found: list[Cause] = []
     for index, version in enumerate(versions):
         where = f"spec.versions[{index}]"
@@ -87,7 +87,10 @@ def _versions(versions: list[Object]) -> list[Cause]:
     if len(set(names)) != len(names):
         found.append(_versions_cause(versions, "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        found.append(_versions_cause(versions, "must have exactly one version marked as storage version"))
+        text = "must have exactly one version marked as storage version"
+        found.append(
+            _versions_cause(versions, text) if given else causes.invalid("spec.versions", None, text)
+        )
     if versions:
         faults = name_faults(versions[0].get("name", ""), "label1035")
         if faults:

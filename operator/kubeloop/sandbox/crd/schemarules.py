@@ -163,13 +163,13 @@ def _list_type(schema: Object, field: str) -> list[Cause]:
 
 
 def _map_keys(keys: list[str], items: Object, field: str) -> list[Cause]:
+    found: list[Cause] = []
     if not keys:
         text = "must not be empty if x-kubernetes-list-type is map"
-        return [causes.required(f"{field}.x-kubernetes-list-map-keys", text)]
-    found: list[Cause] = []
+        found.append(causes.required(f"{field}.x-kubernetes-list-map-keys", text))
     if items.get("type") != "object":
         text = "must be object if parent array's x-kubernetes-list-type is map"
-        return [causes.invalid(f"{field}.items.type", items.get("type", ""), text)]
+        return [*found, causes.invalid(f"{field}.items.type", items.get("type", ""), text)]
     properties = items.get("properties") or {}
     where = f"{field}.x-kubernetes-list-map-keys"
     for index, key in enumerate(keys):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
+from kubeloop.sandbox.discovery.groups import version_rank
 from kubeloop.sandbox.registry import Column, Object, ResourceInfo, ScalePaths, Strategy
 from kubeloop.sandbox.schema import CustomSchema, causes
 from kubeloop.sandbox.status import Cause
@@ -20,13 +22,22 @@ def infos(crd: Object) -> list[ResourceInfo]:
     if not names.get("plural") or not names.get("kind"):
         names = spec["names"]
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
-    return [_info(spec, names, version, storage) for version in spec["versions"] if version.get("served")]
+    schemas = {version["name"]: _schema(spec, names, version) for version in spec["versions"]}
+    return [
+        _info(spec, names, version, storage, schemas) for version in spec["versions"] if version.get("served")
+    ]
 
 
-def _info(spec: Object, names: Object, version: Object, storage: str) -> ResourceInfo:
+def _schema(spec: Object, names: Object, version: Object) -> CustomSchema:
     openapi = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    api_version = f"{spec['group']}/{version['name']}"
-    schema = CustomSchema(names["kind"], api_version, openapi)
+    return CustomSchema(names["kind"], f"{spec['group']}/{version['name']}", openapi)
+
+
+def _info(
+    spec: Object, names: Object, version: Object, storage: str, schemas: Mapping[str, CustomSchema]
+) -> ResourceInfo:
+    openapi = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    schema = schemas[version["name"]]
     subresources = version.get("subresources") or {}
     scale = _scale(subresources.get("scale"))
     status = subresources.get("status") is not None
@@ -51,6 +62,7 @@ def _info(spec: Object, names: Object, version: Object, storage: str) -> Resourc
         selectable_fields=tuple(fields),
         custom=True,
         storage_version=storage,
+        storage_schema=schemas[storage],
         openapi=openapi,
         warning=_warning(spec, names, version),
     )
@@ -59,8 +71,17 @@ def _info(spec: Object, names: Object, version: Object, storage: str) -> Resourc
 def _warning(spec: Object, names: Object, version: Object) -> str:
     if not version.get("deprecated"):
         return ""
-    default = f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
-    return str(version.get("deprecationWarning") or default)
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    group, kind = spec["group"], names["kind"]
+    own = version_rank(version["name"])
+    better = [
+        other["name"]
+        for other in spec["versions"]
+        if other.get("served") and not other.get("deprecated") and version_rank(other["name"]) < own
+    ]
+    text = f"{group}/{version['name']} {kind} is deprecated"
+    return f"{text}; use {group}/{min(better, key=version_rank)} {kind}" if better else text
 
 
 def _scale(scale: Object | None) -> ScalePaths | None:
@@ -132,7 +153,8 @@ def _nested(obj: Any, path: str, kind: type, name: str) -> tuple[Any, str]:
 
 def _accessor_error(parts: list[str], value: Any, expected: str) -> str:
     where = ".".join(parts)
-    return f".{where} accessor error: {value} is of the type {_go(value)}, expected {expected}"
+    shown = causes.go_float(value) if isinstance(value, float) else value
+    return f".{where} accessor error: {shown} is of the type {_go(value)}, expected {expected}"
 
 
 def _go(value: Any) -> str:

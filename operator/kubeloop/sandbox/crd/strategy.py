@@ -62,7 +62,7 @@ class CRDStrategy(BuiltinStrategy):
     def prepare_create(self, obj: Object, now: datetime) -> Object:
         del now
         versions = obj["spec"].get("versions") or ()
-        stored = list(dict.fromkeys(v["name"] for v in versions if v.get("storage"))) or None
+        stored = [v["name"] for v in versions if v.get("storage")][:1] or None
         status = {
             "conditions": None,
             "acceptedNames": {"plural": "", "kind": ""},
@@ -71,11 +71,18 @@ class CRDStrategy(BuiltinStrategy):
         return {**obj, "status": status}
 
     def prepare_update(self, obj: Object, old: Object) -> Object:
-        obj = super().prepare_update(obj, old)
+        return self._with_storage_version(super().prepare_update(obj, old))
+
+    def prepare_status_update(self, obj: Object, old: Object) -> Object:
+        return self._with_storage_version(super().prepare_status_update(obj, old))
+
+    @staticmethod
+    def _with_storage_version(obj: Object) -> Object:
         storage = next((v["name"] for v in obj["spec"].get("versions") or () if v.get("storage")), "")
         stored = (obj.get("status") or {}).get("storedVersions") or []
         if storage and storage not in stored:
-            return {**obj, "status": {**obj["status"], "storedVersions": [*stored, storage]}}
+            status = obj.get("status") or {}
+            return {**obj, "status": {**status, "storedVersions": [*stored, storage]}}
         return obj
 
     def generation_moves(self, obj: Object, old: Object) -> bool:

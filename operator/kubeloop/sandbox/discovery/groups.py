@@ -178,7 +178,8 @@ def _legacy_resources(info: ResourceInfo) -> list[Object]:
         main["categories"] = list(info.categories)
     main["storageVersionHash"] = _storage_hash(info)
     resources = [main]
-    for name in sorted(info.subresources):
+    # Of custom resources status comes first, as the server's code has it; of the built-in ones by name.
+    for name in sorted(info.subresources, reverse=info.custom):
         group_name, version, kind = _subresource_kind(info, name)
         sub: Object = {"name": f"{info.plural}/{name}", "singularName": "", "namespaced": info.namespaced}
         if group_name:

@@ -66,9 +66,21 @@ class Call:
             self.warnings.append(text)
 
 
+def as_read(record: Record, info: ResourceInfo) -> Record:
+    """A stored object as it is read today: of custom resources the schema may have changed meanwhile."""
+    schema = info.storage_schema
+    return record if schema is None else record.as_read(schema)
+
+
+def trust(record: Record, info: ResourceInfo) -> None:
+    """Note that a new state has just been pruned and defaulted by the schema it will be read by."""
+    if info.storage_schema is not None and info.schema is info.storage_schema:
+        record.trust(info.storage_schema)
+
+
 def in_version(record: Record, info: ResourceInfo) -> Object:
     """A stored object as version `info` shows it (conversion strategy None: only apiVersion differs)."""
-    obj = record.obj
+    obj = as_read(record, info).obj
     if obj["apiVersion"] == info.api_version:
         return obj
     return {**obj, "apiVersion": info.api_version}

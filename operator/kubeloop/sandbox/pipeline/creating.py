@@ -5,7 +5,8 @@ from __future__ import annotations
 from kubeloop.sandbox.apply import track_update
 from kubeloop.sandbox.pipeline import metadata as meta
 from kubeloop.sandbox.pipeline.admission import admit_create
-from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version
+from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version, trust
+from kubeloop.sandbox.pipeline.numbers import as_stored
 from kubeloop.sandbox.pipeline.options import WriteOptions
 from kubeloop.sandbox.pipeline.saving import Result
 from kubeloop.sandbox.registry import Object
@@ -67,7 +68,7 @@ def create(
             if backend.store.get(info.key, namespace, name) is not None:
                 raise _taken(backend, call, namespace, name)
             return Result(new, None, created=True)
-        stored = {**new, "apiVersion": info.storage_api_version}
+        stored = as_stored(call, {**new, "apiVersion": info.storage_api_version})
         try:
             record = backend.store.create(info.key, namespace, name, stored)
         except Exists:
@@ -76,6 +77,7 @@ def create(
             if attempt == NAME_TRIES - 1:
                 raise generate_name_conflict(info.group, info.plural, name) from None
             continue
+        trust(record, info)
         call.wrote = True
         return Result(in_version(record, info), record, created=True)
     raise AssertionError("unreachable")

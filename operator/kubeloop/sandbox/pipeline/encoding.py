@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import yaml
 
-from kubeloop.sandbox.pipeline.backend import Backend, in_version
+from kubeloop.sandbox.pipeline.backend import Backend, as_read, in_version
 from kubeloop.sandbox.pipeline.body import ACCEPTED, JSON, YAML
 from kubeloop.sandbox.pipeline.request import Response
 from kubeloop.sandbox.registry import Object, ResourceInfo
@@ -161,6 +161,7 @@ class Encoder:
     def record(self, record: Record) -> bytes:
         """One stored object; plain JSON is only made once per state."""
         info = self._info
+        record = as_read(record, info)
         if self._encoding is PLAIN and record.obj["apiVersion"] == info.api_version:
             return record.json
         return self.object(in_version(record, info))
@@ -190,6 +191,7 @@ class Encoder:
         return b'%s,"items":[%s]}\n' % (to_json(head)[:-1], items_json)
 
     def _item(self, record: Record) -> bytes:
+        record = as_read(record, self._info)
         if record.obj["apiVersion"] != self._info.api_version:
             data = to_json(in_version(record, self._info))
         else:

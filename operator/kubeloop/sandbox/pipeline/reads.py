@@ -7,7 +7,7 @@ import binascii
 import json
 from typing import Any
 
-from kubeloop.sandbox.pipeline.backend import Backend, Call
+from kubeloop.sandbox.pipeline.backend import Backend, Call, as_read
 from kubeloop.sandbox.pipeline.body import SyntaxFailure, parse_json
 from kubeloop.sandbox.pipeline.encoding import Encoder, Encoding, respond
 from kubeloop.sandbox.pipeline.options import ListOptions, parse_revision, revision_failure
@@ -76,7 +76,7 @@ def select(backend: Backend, call: Call, options: ListOptions) -> tuple[list[Rec
     prefix = f"{namespace}/" if namespace else ""
     if start:
         state = [r for r in state if object_key(r.namespace, r.name)[len(prefix) :] >= start]
-    selected = state if matches is None else [record for record in state if matches(record.obj)]
+    selected = state if matches is None else [r for r in state if matches(as_read(r, info).obj)]
     meta: dict[str, Any] = {"resourceVersion": str(revision)}
     limit = options.limit
     if limit > 0 and len(selected) > limit:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from kubeloop.sandbox.apply import keep_times, track_update
 from kubeloop.sandbox.pipeline import metadata as meta
-from kubeloop.sandbox.pipeline.backend import NAMESPACES, Backend, Call, in_version
+from kubeloop.sandbox.pipeline.backend import NAMESPACES, Backend, Call, as_read, in_version, trust
+from kubeloop.sandbox.pipeline.numbers import as_stored
 from kubeloop.sandbox.pipeline.options import WriteOptions
 from kubeloop.sandbox.registry import Object
 from kubeloop.sandbox.status import ApiFailure, Cause, conflict, invalid, not_found
@@ -65,7 +66,8 @@ def update(
             return Result(old, current)
         _check_revision(call, new, current, unconditional=unconditional)
         new = _before_update(backend, call, old, new, tracked=tracked)
-        if new == old:
+        # What a changed schema makes of the stored state is written down by any write, even an empty one.
+        if new == old and as_read(current, info) is current:
             return Result(old, current)
         if options.dry_run:
             return Result(new, None)
@@ -197,6 +199,7 @@ def _store(backend: Backend, call: Call, current: Record, new: Object) -> Result
         backend.store.delete(info.key, current)
         call.wrote = True
         return Result(new, None)
-    record = backend.store.update(info.key, current, stored)
+    record = backend.store.update(info.key, current, as_stored(call, stored))
+    trust(record, info)
     call.wrote = True
     return Result(in_version(record, info), record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kubeloop.clock import Clock
-from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version
+from kubeloop.sandbox.pipeline.backend import Backend, Call, as_read, in_version
 from kubeloop.sandbox.pipeline.encoding import Encoder, Encoding
 from kubeloop.sandbox.pipeline.options import ListOptions, parse_revision, revision_failure
 from kubeloop.sandbox.pipeline.selectors import Predicate, predicate
@@ -169,7 +169,7 @@ class _Lines:
         self._matches = matches
 
     def wanted(self, record: Record) -> bool:
-        return self._matches is None or self._matches(record.obj)
+        return self._matches is None or self._matches(as_read(record, self._info).obj)
 
     def event(self, event: Event) -> bytes | None:
         """The line for one change: what enters or leaves the selection is ADDED or DELETED."""

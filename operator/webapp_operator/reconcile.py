@@ -40,11 +40,11 @@ def reconcile(app: WebApp, ctx: Context[WebApp], *, resync: timedelta = RESYNC) 
 
 
 def _tell_changes(ctx: Context[WebApp]) -> None:
-    """Events for what was done to the children; the WebApp's own finalizer and status are no news."""
+    """Events for what had to be put right. What was asked for is no news: each Event is a write, and a WebApp
+    that is made or changed says how it is doing in its status."""
     for change in ctx.changes:
-        if change.kind != WebApp.resource.kind:
-            reason = "Repaired" if change.repair else change.verb.value.capitalize()
-            ctx.event(reason, f"{reason} {change.kind} {change.key.rpartition('/')[2]}", action="Apply")
+        if change.repair:
+            ctx.event("Repaired", f"Repaired {change.kind} {change.key.rpartition('/')[2]}", action="Apply")
 
 
 def _tell_trouble(ctx: Context[WebApp], error: Exception) -> None:

@@ -157,7 +157,10 @@ def test_a_slow_object_is_never_reconciled_twice_at_a_time(sandbox: Sandbox, sta
     create(sandbox)
     assert entered.acquire(timeout=TIMEOUT)
     for n in range(10):
-        sandbox.patch("webapps.example.com", "hello", {"spec": {"replicas": n}}, "default")
+        last = sandbox.patch("webapps.example.com", "hello", {"spec": {"replicas": n}}, "default")
+    store = run.manager.informers[WebApp].store
+    while store.version_of("default/hello") < int(last["metadata"]["resourceVersion"]):
+        threading.Event().wait(0.01)
     release.set()
     run.until(lambda: len(run.outcomes) >= 2)
     run.quiet()

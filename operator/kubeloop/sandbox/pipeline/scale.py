@@ -69,15 +69,14 @@ def selector_text(selector: Any) -> str:
     return ",".join(sorted(terms))
 
 
-def to_scale(info: ResourceInfo, obj: Object) -> Object:
-    """The Scale of an object. Raises a 500 failure when it has none."""
+def to_scale(info: ResourceInfo, obj: Object, *, writing: bool = False) -> Object:
+    """The Scale of an object. Raises a 500 failure when it has none; one being written begins at 0."""
     paths = scale_paths(info)
     wanted = read_path(obj, paths.spec_replicas)
-    if wanted is None:
-        where = paths.spec_replicas
-        raise ApiFailure(
-            500, "InternalError", f'Internal error occurred: the spec replicas field "{where}" does not exist'
-        )
+    if wanted is None and not writing:
+        why = f'the spec replicas field "{paths.spec_replicas}" does not exist'
+        details = {"causes": [{"message": why}]}
+        raise ApiFailure(500, "InternalError", f"Internal error occurred: {why}", details=details)
     metadata = obj["metadata"]
     scale: Object = {
         "kind": "Scale",
@@ -139,7 +138,7 @@ def _write(backend: Backend, call: Call, options: WriteOptions, change: Change) 
     paths = scale_paths(info)
 
     def transform(live: Object) -> Object:
-        scale = change(to_scale(info, live))
+        scale = change(to_scale(info, live, writing=True))
         replicas = _replicas(call, scale)
         version = (scale.get("metadata") or {}).get("resourceVersion")
         if version and version != live["metadata"]["resourceVersion"]:
@@ -257,12 +256,17 @@ def _custom_apply(live: Object, config: Object, paths: ScalePaths) -> ApiFailure
 
 def _in_scale_version(failure: ApiFailure, info: ResourceInfo) -> ApiFailure:
     """Conflicts on ``/scale`` are told in terms of the Scale's version."""
-    mine, shown = f"using {info.api_version}", f"using {SCALE_VERSION}"
+    path = scale_paths(info).spec_replicas
+
+    def told(text: str) -> str:
+        text = text.replace(f"using {info.api_version}", f"using {SCALE_VERSION}")
+        return text.replace(path, ".spec.replicas")
+
     details = failure.details
     if details is not None:
         causes = [
-            {**cause, "message": cause.get("message", "").replace(mine, shown)}
+            {**cause, "message": told(cause.get("message", "")), "field": told(cause.get("field", ""))}
             for cause in details.get("causes") or ()
         ]
         details = {**details, "causes": causes}
-    return ApiFailure(failure.code, failure.reason, failure.message.replace(mine, shown), details=details)
+    return ApiFailure(failure.code, failure.reason, told(failure.message), details=details)

@@ -7,12 +7,13 @@ from kubeloop.clock import FakeClock
 from kubeloop.sandbox import Sandbox
 from kubeloop.sandbox.access import User
 
+from .fixtures import USERS, install
 from .script import Shared
-from .targets import USERS, install
 from .transports import Transport
 
 _AUTHENTICATED = "system:authenticated"
-_GROUPS = {"admin": ("system:masters",), "operator": ("webapp-operators",), "user": ()}
+# As in the token file of hack/controlplane, where no group at all is one without a name.
+_GROUPS = {"admin": ("system:masters",), "operator": ("webapp-operators",), "user": ("",)}
 MOMENT = 0.25
 """Seconds that a look at something that takes time lets pass."""
 

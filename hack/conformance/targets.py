@@ -1,24 +1,23 @@
-"""What scripts are played on: a real control plane, or the sandbox in this process."""
+"""A real control plane as what scripts are played on."""
 
 import base64
 import json
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import urllib3
 import yaml
 from controlplane import ControlPlane
 
-from .play import CRDS, Target
+from .fixtures import install
 from .script import Json, Shared
 from .transports import HttpTransport, Transport
-from .variables import MISSING, ScriptError, lookup
+from .variables import ScriptError
 
 _NO_USERS = {"anonymous": None, "stranger": "a-token-nobody-has"}
-USERS = ("admin", "operator", "user", "anonymous", "stranger")
 
 
 class RealTarget:
@@ -72,44 +71,15 @@ def _base64(text: str) -> str:
 
 
 @contextmanager
-def real(folder: Path) -> Iterator[RealTarget]:
-    """A fresh control plane under `folder`, removed afterwards."""
-    with ControlPlane(folder, pods="fake") as plane:
+def real(shared: Shared) -> Iterator[RealTarget]:
+    """A fresh control plane with the shared fixtures in it; nothing is left of it afterwards."""
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
+        ControlPlane(Path(folder) / "plane", pods="fake") as plane,
+    ):
         target = RealTarget(plane)
         try:
+            install(target, shared)
             yield target
         finally:
             target.close()
-
-
-def install(target: Target, shared: Shared) -> None:
-    """Create the objects that every script may rely on, and wait until their kinds are served."""
-    transport = target.transport("admin")
-    for obj in shared.fixtures:
-        path = CRDS if obj["kind"] == "CustomResourceDefinition" else None
-        if path is None:
-            raise ScriptError(f"fixtures are CustomResourceDefinitions, not {obj['kind']}")
-        _must(transport, "POST", path, obj)
-    for obj in shared.fixtures:
-        spec = obj["spec"]
-        served = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}?limit=1"
-        for path, wanted in (
-            (f"{CRDS}/{obj['metadata']['name']}", "status.conditions[type=Established].status"),
-            (served, "metadata.resourceVersion"),
-        ):
-            for _ in range(400):
-                answer = _must(transport, "GET", path, None, allowed=(404,))
-                if lookup(answer, wanted) not in (MISSING, "False"):
-                    break
-                target.idle()
-            else:
-                raise ScriptError(f"{path} is not served")
-
-
-def _must(transport: Transport, method: str, path: str, obj: Json, *, allowed: tuple[int, ...] = ()) -> Any:
-    headers = {"content-type": "application/json"}
-    body = json.dumps(obj).encode() if obj is not None else None
-    response = transport.request(method, path, headers=headers, body=body, timeout=30.0)
-    if response.status >= 400 and response.status not in allowed:
-        raise ScriptError(f"{method} {path}: {response.status} {response.body.decode(errors='replace')}")
-    return json.loads(response.body)

@@ -75,6 +75,11 @@ class Client:
         call = Call("get", describe(resource, name, namespace), "GET", resource.path(namespace, name))
         return decode_object(self._sender.perform(call), call.verb, call.what)
 
+    def get_document(self, path: str) -> dict[str, Any]:
+        """A JSON document of the server that is no object of the API: a discovery or OpenAPI path."""
+        call = Call("get", path, "GET", path, gzip=True)
+        return decode_object(self._sender.perform(call), call.verb, call.what)
+
     def list_page(
         self,
         resource: Resource,

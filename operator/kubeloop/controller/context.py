@@ -3,15 +3,15 @@ when nothing changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from kubeloop.client import Client, MergePatch, MissingKeyError
-from kubeloop.clock import Clock
 from kubeloop.controller.children import ChildApplier
 from kubeloop.controller.owners import Waiters
 from kubeloop.controller.result import Blocked
-from kubeloop.controller.status import SentStatus, merge_patch, plan_status
+from kubeloop.controller.status import merge_patch
+from kubeloop.controller.statusmemory import StatusMemory, status_of
 from kubeloop.controller.writer import CacheOfKind, Change, Writer
 from kubeloop.model import KubeObject, Model
 from kubeloop.observe import FieldLogger
@@ -31,21 +31,17 @@ class Shared:
     def __init__(
         self,
         writer: Writer,
-        clock: Clock,
         main: CacheOfKind[Any],
         children: Mapping[str, tuple[type[KubeObject], CacheOfKind[Any], ChildApplier[Any]]],
         waiters: Waiters,
-        sent: Callable[[str], SentStatus | None],
-        remember_sent: Callable[[str, SentStatus], None],
+        statuses: StatusMemory,
         events: EventSink | None,
     ) -> None:
         self.writer = writer
-        self.clock = clock
         self.main = main
         self.children = children
         self.waiters = waiters
-        self.sent = sent
-        self.remember_sent = remember_sent
+        self.statuses = statuses
         self.events = events
 
 
@@ -117,16 +113,14 @@ class Context(Generic[C]):
         declared status that `status` leaves out are removed; others are not touched.
         """
         app = self.object
-        live = _status_of(app)
         wanted = status.to_wire() if isinstance(status, Model) else dict(status)
-        sent = self._shared.sent(app.key)
-        full = plan_status(wanted, live, sent, app.uid, self._shared.clock.now())
+        full = self._shared.statuses.plan(app, wanted)
         if full is None:
             self.spared += 1
             return
         answer = self._shared.writer.patch(
             app,
-            MergePatch(merge_patch(full, live)),
+            MergePatch(merge_patch(full, status_of(app))),
             subresource="status",
             store=self._shared.main,
             changes=self.changes,
@@ -134,7 +128,7 @@ class Context(Generic[C]):
         self.object = type(app).model_validate(answer)
         if not self.dry_run:
             self.overtaken |= _wish(app) != _wish(self.object)
-            self._shared.remember_sent(app.key, SentStatus(app.uid, full, _status_of(self.object)))
+            self._shared.statuses.remember(app, full, status_of(self.object))
 
     def event(self, reason: str, note: str, *, warning: bool = False, action: str = "Reconcile") -> None:
         """Tell people, by an Event of the object: `reason` in CamelCase, `note` as a sentence.
@@ -170,11 +164,6 @@ class Context(Generic[C]):
 
     def _child_key(self, name: str) -> str:
         return f"{self.object.namespace}/{name}" if self.object.namespace else name
-
-
-def _status_of(app: KubeObject) -> dict[str, Any]:
-    status = getattr(app, "status", None)
-    return status.to_wire() if isinstance(status, Model) else {}
 
 
 def _wish(app: KubeObject) -> dict[str, Any]:

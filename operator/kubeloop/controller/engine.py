@@ -15,17 +15,15 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from cachetools import LRUCache
-
 from kubeloop.client import ApiError, Client, Conflict, Invalid, JsonPatch, NotFound
 from kubeloop.clock import Clock
 from kubeloop.controller.children import ChildApplier
 from kubeloop.controller.context import Context, EventSink, Shared
 from kubeloop.controller.finalizer import Phase, add_patch, phase_of, remove_patch
 from kubeloop.controller.owners import Waiters
-from kubeloop.controller.protocol import MEMORY_SIZE, AppliedMemory
+from kubeloop.controller.protocol import AppliedMemory
 from kubeloop.controller.result import RESYNC, Blocked, KeptChanging, Result, TerminalError
-from kubeloop.controller.status import SentStatus
+from kubeloop.controller.statusmemory import StatusMemory
 from kubeloop.controller.writer import CacheOfKind, Change, Writer
 from kubeloop.model import KubeObject, Model
 from kubeloop.observe import FieldLogger, fields
@@ -114,18 +112,16 @@ class Engine(Generic[K]):
         self._unreadable = unreadable
         self.waiters = Waiters()
         self._memory = AppliedMemory()
-        self._sent: LRUCache[str, SentStatus] = LRUCache(MEMORY_SIZE)
+        self._statuses = StatusMemory(writer.client, kind.resource, clock)
         self._shared = Shared(
             writer,
-            clock,
             store,
             {
                 child.resource.kind: (child, cache, ChildApplier(child, cache, writer, self._memory))
                 for child, cache in children.items()
             },
             self.waiters,
-            self._sent.get,
-            self._sent.__setitem__,
+            self._statuses,
             events,
         )
 
@@ -164,7 +160,7 @@ class Engine(Generic[K]):
     def forget(self, key: str) -> None:
         """The object `key` is gone: drop what is remembered of it."""
         self.waiters.forget(key)
-        self._sent.pop(key, None)
+        self._statuses.forget(key)
 
     def _missing(self, key: str, started: float) -> Outcome:
         end: End = End.GONE

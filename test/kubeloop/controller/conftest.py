@@ -28,12 +28,12 @@ RESOURCES: dict[type[KubeObject], str] = {
 class World:
     """The sandbox, stepped by hand, and the WebApp controller on caches that are never watched."""
 
-    def __init__(self) -> None:
+    def __init__(self, crd: dict[str, Any] | None = None) -> None:
         self.clock = FakeClock()
         self.sandbox = Sandbox(clock=self.clock, step=True)
         self.sandbox.start()
         self.sandbox.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        self.sandbox.create(WebApp.crd())
+        self.sandbox.create(crd or WebApp.crd())
         self.sandbox.settle()
         self.client = Client(self.sandbox.transport(), clock=self.clock, user_agent=AGENT)
         self.restart()
@@ -96,6 +96,20 @@ class World:
             (entry.verb, f"{entry.resource}/{entry.subresource}".rstrip("/"))
             for entry in self.sandbox.log.entries(since=since, user_agent=AGENT)
         ]
+
+
+@pytest.fixture
+def world_with_older_crd() -> Iterator[World]:
+    """The same where the installed CRD knows only some of the status' fields."""
+    crd = WebApp.crd()
+    status = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    known = ("availableReplicas", "ready", "observedGeneration", "replicas", "selector")
+    status["properties"] = {name: status["properties"][name] for name in known}
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] = []
+    made = World(crd)
+    yield made
+    made.sandbox.stop()
+    made.sandbox.check()
 
 
 @pytest.fixture

@@ -236,6 +236,47 @@ def test_a_change_that_came_with_the_answer_to_a_status_write_is_looked_at(world
     assert process(running(world, reconcile)).again
 
 
+def test_a_status_that_an_older_crd_prunes_is_written_once(world_with_older_crd: Any) -> None:
+    """kopf#686: comparing with what the server kept would never come to rest."""
+    world = world_with_older_crd
+    world.settled()
+    assert "conditions" not in (world.live(WebApp) or {})["status"]
+
+    mark = world.mark()
+    world.process()
+    assert world.requests(mark) == []
+
+
+def test_a_restart_over_statuses_that_an_older_crd_prunes_writes_nothing(world_with_older_crd: Any) -> None:
+    """D1: the server is asked once which fields it keeps."""
+    world = world_with_older_crd
+    world.settled("one")
+    world.settled("two")
+    world.restart()
+    for name in ("one", "two"):
+        world.see_all(name)
+    mark = world.mark()
+    for name in ("one", "two", "one"):
+        assert world.process(name).end is End.DONE
+
+    requests = world.requests(mark)
+    assert [verb for verb, _ in requests] == ["get"]
+
+
+def test_what_an_older_crd_keeps_of_a_status_is_still_kept_true(world_with_older_crd: Any) -> None:
+    world = world_with_older_crd
+    world.settled()
+    world.restart()
+    world.see_all()
+    world.sandbox.patch(
+        "webapps.example.com", "hello", {"status": {"ready": True}}, NAMESPACE, subresource="status"
+    )
+    world.see_all()
+    world.process()
+
+    assert (world.live(WebApp) or {})["status"]["ready"] is False
+
+
 def test_a_child_of_an_undeclared_kind_is_refused_with_what_to_do(world: Any) -> None:
     def reconcile(app: WebApp, ctx: Context[WebApp]) -> Result:
         ctx.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": app.name}})

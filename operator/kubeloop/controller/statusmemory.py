@@ -1,0 +1,107 @@
+"""What was sent as status and what the server made of it; and, where that is unknown, what it would keep.
+
+After a restart nothing is remembered. If the installed CRD is older than the operator and prunes some fields
+of the status, every object then looks as if these were still to be written. So before a status is written
+only because fields are missing, the server is asked once which fields its schema has (its OpenAPI document,
+readable by every authenticated user); a restart over settled objects stays without writes (D1, kopf#686).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from cachetools import LRUCache
+
+from kubeloop.client import ApiError, Client, TransportError
+from kubeloop.clock import Clock
+from kubeloop.controller.protocol import MEMORY_SIZE
+from kubeloop.controller.status import SentStatus, plan_status
+from kubeloop.model import KubeObject, Model, Resource
+from kubeloop.observe import fields
+
+SCHEMA_TTL = 600.0
+"""Seconds that the server's schema is believed; a CRD may be upgraded under a running operator."""
+
+_logger = logging.getLogger("kubeloop.controller.status")
+
+
+class StatusMemory:
+    """Decides about status writes of one kind. Thread-safe."""
+
+    def __init__(self, client: Client, resource: Resource, clock: Clock) -> None:
+        self._clock = clock
+        self._schema = _ServedStatus(client, resource, clock)
+        self._lock = threading.Lock()  # guards _sent: LRUCache reorders on reads
+        self._sent: LRUCache[str, SentStatus] = LRUCache(MEMORY_SIZE)
+
+    def plan(self, app: KubeObject, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The status to send for `app`, transition times filled in; None if nothing new is to be said."""
+        live = status_of(app)
+        with self._lock:
+            sent = self._sent.get(app.key)
+        full = plan_status(wanted, live, sent, app.uid, self._clock.now())
+        if full is None or not live:
+            return full
+        missing = full.keys() - live.keys()
+        if missing and all(full.get(key) == value for key, value in live.items()):
+            kept = self._schema.fields()
+            if kept is not None and not missing & kept:
+                self.remember(app, full, live)
+                return None
+        return full
+
+    def remember(self, app: KubeObject, full: dict[str, Any], kept: dict[str, Any]) -> None:
+        """`full` was sent for `app`, and the server kept of it what `kept` says."""
+        with self._lock:
+            self._sent[app.key] = SentStatus(app.uid, full, kept)
+
+    def forget(self, key: str) -> None:
+        """The object is gone."""
+        with self._lock:
+            self._sent.pop(key, None)
+
+
+class _ServedStatus:
+    """The names of the fields that the served schema of a kind has in its status. Thread-safe."""
+
+    def __init__(self, client: Client, resource: Resource, clock: Clock) -> None:
+        self._client = client
+        self._resource = resource
+        self._clock = clock
+        self._lock = threading.Lock()  # held while asking: workers that need the answer wait for the first
+        self._asked: float | None = None
+        self._fields: frozenset[str] | None = None
+
+    def fields(self) -> frozenset[str] | None:
+        """The names; None if they cannot be known, or if the schema keeps whatever it is sent."""
+        with self._lock:
+            now = self._clock.monotonic()
+            if self._asked is None or now - self._asked > SCHEMA_TTL:
+                self._asked = now
+                self._fields = self._ask()
+            return self._fields
+
+    def _ask(self) -> frozenset[str] | None:
+        resource = self._resource
+        try:
+            document = self._client.get_document(f"/openapi/v3/apis/{resource.api_version}")
+        except (ApiError, TransportError) as error:
+            _logger.debug("the served schema cannot be read", extra=fields(error=str(error)))
+            return None
+        wanted = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        for schema in document.get("components", {}).get("schemas", {}).values():
+            if wanted in schema.get("x-kubernetes-group-version-kind", ()):
+                status = schema.get("properties", {}).get("status", {})
+                if status.get("x-kubernetes-preserve-unknown-fields") or "properties" not in status:
+                    return None
+                return frozenset(status["properties"])
+        return None
+
+
+def status_of(app: KubeObject) -> dict[str, Any]:
+    """The status as it is on the wire, {} if there is none."""
+    status = getattr(app, "status", None)
+    return status.to_wire() if isinstance(status, Model) else {}

@@ -91,7 +91,8 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error("--metrics-secure needs --metrics-bind-address, which is switched off")
     if args.metrics_cert_dir and not args.metrics_secure:
         parser.error("--metrics-cert-dir only goes with --metrics-secure")
-    if args.metrics_secure and args.metrics_bind_address == args.health_bind_address:
+    shared = args.health_bind_address is not None and args.health_bind_address == args.metrics_bind_address
+    if args.metrics_secure and shared:
         parser.error("--metrics-secure needs another --metrics-bind-address than --health-bind-address has")
     if not args.once:
         from kubeloop.leader.settings import ElectionSettings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -12,8 +11,6 @@ import pytest
 from kubeloop.manager.http import HttpServer, Routes
 from kubeloop.sandbox import Sandbox
 from webapp_operator.types import WebApp
-
-CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 @dataclass(frozen=True)
@@ -102,8 +99,5 @@ def serve(browse: Callable[[int], Browser]) -> Iterator[Callable[[Routes], Brows
 def sandbox() -> Iterator[Sandbox]:
     """The API server in this process, with the CRD of WebApps served."""
     with Sandbox() as made:
-        made.create(WebApp.crd())
-        pause = threading.Event()
-        while not made.get(CRDS, WebApp.crd_name())["status"].get("acceptedNames"):  # type: ignore[index]
-            pause.wait(0.01)
+        made.apply(WebApp.crd())  # returns when it is served
         yield made

@@ -22,6 +22,7 @@ from kubeloop.sandbox.inprocess import InProcessTransport
 from kubeloop.sandbox.kubeconfig import kubeconfig
 from kubeloop.sandbox.pipeline.backend import CRDS, Backend
 from kubeloop.sandbox.pipeline.server import ApiServer
+from kubeloop.sandbox.rbac import DEFAULT_OBJECTS, Rbac
 from kubeloop.sandbox.registry import Object, Registry, ResourceInfo
 from kubeloop.sandbox.requestlog import RequestLog
 from kubeloop.sandbox.store import DEFAULT_HISTORY, Store
@@ -55,6 +56,8 @@ class Sandbox:
     - `http`: also listen on loopback, at `url` (`port` 0: a free port); `tls` with a certificate of its own
       (needs the package trustme).
     - `tokens`: bearer tokens and their users; none means that everybody is the administrator.
+    - `authorizer`: who may do what; `rbac` takes the rights from Role and ClusterRole objects instead (with a
+      few of the real server's default roles in place).
     - `deployments`: how the simulated Deployments behave (readiness delay, images that never start).
     - `history`: how many changes can be watched from; older ones answer 410.
 
@@ -74,6 +77,7 @@ class Sandbox:
         seed: int | None = None,
         tokens: Mapping[str, User] | None = None,
         authorizer: Authorizer | None = None,
+        rbac: bool = False,
         deployments: DeploymentOptions | None = None,
         history: int = DEFAULT_HISTORY,
     ) -> None:
@@ -90,6 +94,11 @@ class Sandbox:
             rng=random.Random(seed),
             access=Access(dict(tokens or {}), authorizer),
         )
+        self._rbac = rbac
+        if rbac:
+            if authorizer is not None:
+                raise ValueError("rights come from an authorizer or from RBAC objects, not from both")
+            self.backend.access.authorizer = Rbac(self.backend.store)
         self.api = ApiServer(self.backend)
         self._client = InProcessTransport(self.api, internal=True)
         self._controllers = (
@@ -106,6 +115,8 @@ class Sandbox:
         self._running = True
         for name in DEFAULT_NAMESPACES:
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for obj in DEFAULT_OBJECTS if self._rbac else ():
+            self.create(obj)
         if self._controllers is not None and not self._step:
             self._controllers.start()
         if self._http_wanted:

@@ -111,13 +111,14 @@ class Watcher:
 class _Table:
     """The objects and the history of one resource; all access under the store's lock."""
 
-    __slots__ = ("begin", "events", "items", "keys", "revisions", "watchers")
+    __slots__ = ("begin", "changed", "events", "items", "keys", "revisions", "watchers")
 
     def __init__(self) -> None:
         self.items: dict[str, Record] = {}
         self.keys: list[str] = []  # sorted
         self.events: list[Event] = []
         self.revisions: list[int] = []  # of `events`, for bisecting
+        self.changed = 0  # the newest change's revision
         self.begin = 0  # watches from before this revision are refused
         self.watchers: dict[tuple[str | None, str | None], list[Watcher]] = {}
 
@@ -189,6 +190,11 @@ class Store:
                 else:
                     state[name] = record
             return [state[k] for k in _within(sorted(state), namespace)]
+
+    def changed(self, key: ResourceKey) -> int:
+        """The revision of a resource's newest change; 0 when there never was one."""
+        table = self._tables.get(key)
+        return 0 if table is None else table.changed
 
     def resources(self) -> list[ResourceKey]:
         """The resources that have objects now."""
@@ -336,6 +342,7 @@ class Store:
         return Record(namespace, name, {**obj, "metadata": metadata}, self._revision)
 
     def _publish(self, key: ResourceKey, table: _Table, event: Event) -> None:
+        table.changed = event.record.revision
         table.events.append(event)
         table.revisions.append(event.record.revision)
         self._order.append(key)

@@ -15,6 +15,7 @@ from kubeloop.sandbox.controllers.garbage import GarbageCollector
 from kubeloop.sandbox.controllers.graph import Graph
 from kubeloop.sandbox.controllers.namespaces import NamespaceController
 from kubeloop.sandbox.controllers.pods import DeploymentOptions, Kubelet, ReplicaSetController
+from kubeloop.sandbox.controllers.roles import RoleAggregationController
 from kubeloop.sandbox.pipeline.backend import Backend
 from kubeloop.sandbox.pipeline.server import ApiServer
 
@@ -36,6 +37,7 @@ class Controllers(Loop):
                 GarbageCollector(backend, client, graph),
                 DeploymentController(backend, client, graph),
                 ReplicaSetController(backend, client, graph),
+                RoleAggregationController(backend, client),
                 Kubelet(backend, SystemClient(api, "kubelet/sandbox"), options),
             ],
         )

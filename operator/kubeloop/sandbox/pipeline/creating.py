@@ -8,6 +8,7 @@ from kubeloop.sandbox.pipeline.admission import admit_create
 from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version, trust
 from kubeloop.sandbox.pipeline.numbers import as_stored
 from kubeloop.sandbox.pipeline.options import WriteOptions
+from kubeloop.sandbox.pipeline.permissions import check_write
 from kubeloop.sandbox.pipeline.saving import Result
 from kubeloop.sandbox.registry import Object
 from kubeloop.sandbox.status import (
@@ -54,6 +55,7 @@ def create(
     info = call.info
     obj = place(call, obj)
     wanted = obj["metadata"].get("name", "")
+    check_write(backend, call, obj, None)
     admit_create(backend, call, wanted)
     for attempt in range(NAME_TRIES):
         new = _before_create(backend, call, obj, tracked=tracked)

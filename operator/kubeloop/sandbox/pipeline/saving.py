@@ -14,6 +14,7 @@ from kubeloop.sandbox.pipeline import metadata as meta
 from kubeloop.sandbox.pipeline.backend import NAMESPACES, Backend, Call, as_read, in_version, trust
 from kubeloop.sandbox.pipeline.numbers import as_stored
 from kubeloop.sandbox.pipeline.options import WriteOptions
+from kubeloop.sandbox.pipeline.permissions import check_write
 from kubeloop.sandbox.registry import Object
 from kubeloop.sandbox.status import ApiFailure, Cause, conflict, invalid, not_found
 from kubeloop.sandbox.store import Changed, Record
@@ -65,6 +66,7 @@ def update(
         if new is old:
             return Result(old, current)
         _check_revision(call, new, current, unconditional=unconditional)
+        check_write(backend, call, new, old)
         new = _before_update(backend, call, old, new, tracked=tracked)
         # What a changed schema makes of the stored state is written down by any write, even an empty one.
         if new == old and as_read(current, info) is current:
@@ -83,7 +85,10 @@ def _check_uid(call: Call, uid: str, old: Object) -> None:
     found = old["metadata"]["uid"]
     if uid and uid != found:
         info, target = call.info, call.target
-        key = "/".join(p for p in (info.group or "core", info.plural, target.namespace, target.name) if p)
+        # Built-in kinds lie under their bare plural, the others under their group.
+        plural = "services/specs" if info.key == ("", "services") else info.plural
+        parts = (info.group if info.custom else "", plural, target.namespace, target.name)
+        key = "/".join(part for part in parts if part)
         raise conflict(
             info.group,
             info.plural,

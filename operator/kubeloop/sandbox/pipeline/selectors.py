@@ -187,6 +187,12 @@ def parse_fields(text: str, info: ResourceInfo) -> tuple[FieldTerm, ...]:
     return tuple(terms)
 
 
+def selected_name(fields: str) -> str:
+    """The one name a field selector asks for, empty if it asks for none; never fails."""
+    found = re.search(r"(?:^|,)\s*metadata\.name\s*==?\s*([^=!,\\\s]+)\s*(?:,|$)", fields)
+    return found[1] if found else ""
+
+
 KNOWN = 'only "metadata.name", "metadata.namespace"'
 
 

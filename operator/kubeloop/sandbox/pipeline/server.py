@@ -6,13 +6,14 @@ import logging
 
 from kubeloop.sandbox import discovery
 from kubeloop.sandbox.access import SYSTEM, Attributes, User
-from kubeloop.sandbox.pipeline import deletes, reads, scale, watching, writes
+from kubeloop.sandbox.pipeline import deletes, reads, reviews, scale, watching, writes
 from kubeloop.sandbox.pipeline.backend import Backend, Call
 from kubeloop.sandbox.pipeline.body import JSON, MAX_BODY
 from kubeloop.sandbox.pipeline.encoding import Encoder, encode_value, failure_response, negotiate, respond
 from kubeloop.sandbox.pipeline.options import list_options, parse_bool
 from kubeloop.sandbox.pipeline.request import Request, Response, Target, parse_path
 from kubeloop.sandbox.pipeline.saving import Result
+from kubeloop.sandbox.pipeline.selectors import selected_name
 from kubeloop.sandbox.pipeline.watching import WatchBody
 from kubeloop.sandbox.registry import ResourceInfo
 from kubeloop.sandbox.requestlog import Entry
@@ -106,12 +107,12 @@ class ApiServer:
         try:
             if not request.internal:
                 user = backend.access.authenticate(request.headers)
-                backend.access.authorize(_attributes(user, verb, target))
+                backend.access.authorize(_attributes(user, verb, target, request))
             if len(request.body) > MAX_BODY:
                 raise request_too_large(MAX_BODY)
             info = self._resolve(target)
             if info is None:
-                answer = self._other(request, target)
+                answer = self._other(request, target, user)
             else:
                 call = Call(request, target, user, info)
                 if info.warning:
@@ -143,8 +144,12 @@ class ApiServer:
             return None
         return info
 
-    def _other(self, request: Request, target: Target) -> Answer:
-        """Paths that name no served resource: discovery, OpenAPI, health."""
+    def _other(self, request: Request, target: Target, user: User) -> Answer:
+        """Paths that name no served resource: discovery, OpenAPI, health, questions about access."""
+        if target.resource:
+            answer = reviews.review(self.backend, request, target, user)
+            if answer is not None:
+                return answer
         if request.path in HEALTH or request.path.startswith(tuple(f"{path}/" for path in HEALTH)):
             return Response(200, {"content-type": "text/plain; charset=utf-8"}, b"ok")
         if request.method in ("GET", "HEAD"):
@@ -285,7 +290,11 @@ def _verb(request: Request, target: Target) -> str:
     return _VERBS.get(method, method.lower())
 
 
-def _attributes(user: User, verb: str, target: Target) -> Attributes:
+def _attributes(user: User, verb: str, target: Target, request: Request) -> Attributes:
+    name = target.name
+    if not name and verb in ("list", "watch", "deletecollection"):
+        # A selection of one name is a request for that object: rules for single names cover it.
+        name = selected_name(request.query.get("fieldSelector", ""))
     return Attributes(
         user,
         verb,
@@ -293,7 +302,7 @@ def _attributes(user: User, verb: str, target: Target) -> Attributes:
         target.resource,
         target.subresource,
         target.namespace,
-        target.name,
+        name,
         target.path,
     )
 

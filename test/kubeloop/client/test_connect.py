@@ -19,6 +19,9 @@ from kubeloop.client import Client, TransportError, connect, load_config
 
 Start = Callable[..., Any]
 
+# A `#!` line cannot hold a path with blanks: the shell starts Python on the same file, which reads a string.
+SHEBANG = f'#!/bin/sh\n"exec" "{sys.executable}" "$0" "$@"\n'
+
 
 @pytest.fixture
 def authority() -> trustme.CA:
@@ -131,7 +134,7 @@ def test_a_plugins_certificate_is_shown_and_renewed(
         pair.private_key_pem.write_to_path(tmp_path / f"{number}.key")
     plugin = tmp_path / "plugin"
     plugin.write_text(
-        f"#!{sys.executable}\nimport json, pathlib\n"
+        f"{SHEBANG}import json, pathlib\n"
         f"home = pathlib.Path({str(tmp_path)!r})\nmark = home / 'ran'\n"
         "number = 1 if mark.exists() else 0\nmark.touch()\n"
         "read = lambda kind: (home / f'{number}.{kind}').read_text()\n"

@@ -18,6 +18,9 @@ from kubeloop.clock import FakeClock
 V1 = "client.authentication.k8s.io/v1"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
+# A `#!` line cannot hold a path with blanks: the shell starts Python on the same file, which reads a string.
+SHEBANG = f'#!/bin/sh\n"exec" "{sys.executable}" "$0" "$@"\n'
+
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Any:
@@ -28,7 +31,7 @@ def plugin(tmp_path: Path) -> Any:
         answer = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
         script = tmp_path / "plugin"
         script.write_text(
-            f"#!{sys.executable}\nimport os, sys\n"
+            f"{SHEBANG}import os, sys\n"
             f"open({str(log)!r}, 'a').write(os.environ['KUBERNETES_EXEC_INFO'] + '\\n')\n"
             f"print({answer!r})\nprint('it went wrong', file=sys.stderr)\nsys.exit({code})\n"
         )
@@ -145,7 +148,7 @@ def test_a_missing_plugin_says_how_to_get_it(plugin: Any) -> None:
 
 def test_its_output_is_never_shown(plugin: Any, tmp_path: Path) -> None:
     made = plugin({"token": "t"})
-    (tmp_path / "plugin").write_text(f"#!{sys.executable}\nprint('secret')\n")
+    (tmp_path / "plugin").write_text(f"{SHEBANG}print('secret')\n")
     with pytest.raises(ConfigError, match="did not print an ExecCredential") as caught:
         made.read()
     assert "secret" not in str(caught.value)

@@ -137,7 +137,6 @@ INFOS: list[ResourceInfo] = [
         categories=("all",),
         subresources=_SCALABLE,
         scale=_SCALE,
-        selectable=("status.replicas",),
     ),
     _info(_RBAC, "ClusterRoleBinding", BindingStrategy(namespaced=False), namespaced=False),
     _info(_RBAC, "ClusterRole", RoleStrategy(namespaced=False), namespaced=False),

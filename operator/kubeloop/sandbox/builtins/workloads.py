@@ -216,7 +216,7 @@ def _counts(status: Object, field: str, names: tuple[str, ...], *, total: tuple[
     for name in total:
         if (status.get(name) or 0) > replicas:
             text = "cannot be greater than status.replicas"
-            found.append(causes.invalid(f"{field}.{name}", status[name], text))
+            found.append(causes.invalid(f"{field}.{name}", status.get(name) or 0, text))
     if (status.get("availableReplicas") or 0) > (status.get("readyReplicas") or 0):
         text = "cannot be greater than readyReplicas"
         found.append(causes.invalid(f"{field}.availableReplicas", status["availableReplicas"], text))

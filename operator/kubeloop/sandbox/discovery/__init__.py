@@ -51,7 +51,7 @@ def document(registry: Registry, path: str, accept: str) -> tuple[bytes, str] | 
         case ("openapi", "v2"):
             return openapi.v2(infos, accept)
         case ("openapi", "v3"):
-            return openapi.v3_index(infos), JSON
+            return openapi.v3_index(infos), "text/plain; charset=utf-8"
         case ("openapi", "v3", "api", version):
             return openapi.v3_document(infos, "", version)
         case ("openapi", "v3", "apis", group, version):

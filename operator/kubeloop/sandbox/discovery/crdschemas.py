@@ -49,6 +49,9 @@ def crd_schemas(info: ResourceInfo) -> Object:
     schema["properties"] = {**properties, "metadata": metadata}
     schema["type"] = "object"
     schema["x-kubernetes-group-version-kind"] = [_gvk(info, info.kind)]
+    if info.selectable_fields:
+        fields = [{"fieldPath": path} for path in info.selectable_fields]
+        schema["x-kubernetes-selectable-fields"] = fields
     items = {
         "description": f"List of {info.plural}. More info: {_CONVENTIONS}",
         "type": "array",

@@ -143,6 +143,9 @@ _Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
+# What looks octal but has a digit that is none is read as a decimal fraction by Go, so 080 is 80.
+_Loader.add_implicit_resolver("!decimal", re.compile(r"^[-+]?0[0-7]*[89][0-9]*$"), list("-+0"))
+_Loader.add_constructor("!decimal", lambda _, node: int(float(node.value)))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
 _Loader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 

@@ -22,7 +22,8 @@ Form = Literal["object", "table", "metadata", "metadata-list"]
 
 GZIP_MIN = 128 * 1024
 """Answers above this many bytes are compressed when the client asks for it (the apiserver's threshold)."""
-META_VERSION = "meta.k8s.io/v1"
+_META_GROUP = "meta.k8s.io"
+META_VERSION = f"{_META_GROUP}/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Encoding:
 
     form: Form = "object"
     media_type: str = JSON
+    meta_version: str = META_VERSION
+    """The version of meta.k8s.io in which tables and bare metadata are wanted."""
 
 
 PLAIN = Encoding()
@@ -59,7 +62,8 @@ def negotiate(accept: str, *, table: bool = True) -> Encoding:
             quality = float(options.get("q", "1"))
         except ValueError:
             quality = 1.0
-        candidates.append((-quality, Encoding(form, kind)))
+        version = f"{_META_GROUP}/{options['v']}" if form != "object" else META_VERSION
+        candidates.append((-quality, Encoding(form, kind, version)))
     if not candidates:
         raise not_acceptable(f"only the following media types are accepted: {ACCEPTED}")
     return min(candidates, key=lambda candidate: candidate[0])[1]
@@ -69,7 +73,7 @@ def _form(options: Mapping[str, str], *, table: bool) -> Form | None:
     kind = options.get("as")
     if not kind:
         return "object"
-    if options.get("g") != "meta.k8s.io" or options.get("v") not in ("v1", "v1beta1"):
+    if options.get("g") != _META_GROUP or options.get("v") not in ("v1", "v1beta1"):
         return None
     if kind == "Table":
         return "table" if table else None
@@ -101,9 +105,9 @@ def failure_response(failure: ApiFailure, accept: str = "") -> Response:
     return Response(failure.code, headers, encode_value(failure.to_status(), kind))
 
 
-def metadata_only(obj: Object) -> Object:
+def metadata_only(obj: Object, version: str = META_VERSION) -> Object:
     """A PartialObjectMetadata of `obj`."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": META_VERSION, "metadata": obj["metadata"]}
+    return {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": obj["metadata"]}
 
 
 def table_options(query: Mapping[str, str]) -> Literal["Metadata", "None", "Object"]:
@@ -154,7 +158,8 @@ class Encoder:
                 )
             raise ApiFailure(500, "", "content is not a list")
         if form == "metadata":
-            return encode_value(metadata_only(obj), self._encoding.media_type)
+            partial = metadata_only(obj, self._encoding.meta_version)
+            return encode_value(partial, self._encoding.media_type)
         meta = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         return encode_value(self._table([obj], meta), self._encoding.media_type)
 
@@ -180,8 +185,8 @@ class Encoder:
                 f"you requested PartialObjectMetadata, but the requested object is a list (*{go})"
             )
         if encoding.form == "metadata-list":
-            items = [metadata_only(record.obj) for record in records]
-            kind = {"kind": "PartialObjectMetadataList", "apiVersion": META_VERSION}
+            items = [metadata_only(record.obj, encoding.meta_version) for record in records]
+            kind = {"kind": "PartialObjectMetadataList", "apiVersion": encoding.meta_version}
             return encode_value({**kind, "metadata": meta, "items": items}, encoding.media_type)
         head = {"kind": info.list_name, "apiVersion": info.api_version, "metadata": meta}
         if encoding.media_type == YAML:
@@ -207,6 +212,12 @@ class Encoder:
             include_object=self._include,
             now=self._backend.clock.now(),
         )
+        version = self._encoding.meta_version
+        if version != META_VERSION:
+            for row in table["rows"]:
+                if self._include == "Metadata":
+                    row["object"] = metadata_only(row["object"], version)
+            table["apiVersion"] = version
         return {**table, "columnDefinitions": None} if self.columns_sent else table
 
 

@@ -64,7 +64,7 @@ def subdomain_faults(name: str) -> list[str]:
     """Why `name` is no RFC 1123 subdomain."""
     faults = []
     if len(name) > 253:
-        faults.append("must be no more than 253 bytes")
+        faults.append("must be no more than 253 characters")
     if not _subdomain.fullmatch(name):
         faults.append(_SUBDOMAIN_TEXT)
     return faults
@@ -83,7 +83,7 @@ def name_faults(name: str, rule: str) -> list[str]:
     pattern, text = (_label_1035, _LABEL_1035_TEXT) if rule == "label1035" else (_label, _LABEL_TEXT)
     faults = []
     if len(name) > 63:
-        faults.append("must be no more than 63 bytes")
+        faults.append("must be no more than 63 characters")
     if not pattern.fullmatch(name):
         faults.append(text)
     return faults
@@ -152,7 +152,7 @@ def _validate_owners(owners: Sequence[Mapping[str, Any]]) -> list[Cause]:
     controller = None
     for owner in owners:
         version = owner.get("apiVersion", "")
-        if not version.rpartition("/")[2]:
+        if not version.rpartition("/")[2] or version.count("/") > 1:
             causes.append(invalid_value(version, "version must not be empty", f"{field}.apiVersion"))
         for name in ("kind", "name", "uid"):
             if not owner.get(name):

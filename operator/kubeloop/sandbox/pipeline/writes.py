@@ -135,26 +135,28 @@ def patch_object(backend: Backend, call: Call) -> Result:
 
 def patch_function(info: ResourceInfo, kind: str, body: bytes) -> Callable[[Object], Object]:
     """What a JSON, merge or strategic patch does to an object. Raises a 400 failure for a broken patch."""
+    # Strategic merge patches are read by another function of the server, which adds no words of its own.
+    prefix = "" if kind == STRATEGIC_PATCH else "error decoding patch: "
     try:
         patch, _ = parse_json(body)
     except SyntaxFailure as error:
-        raise bad_request(f"error decoding patch: {error}") from None
+        raise bad_request(f"{prefix}{error}") from None
     if kind == JSON_PATCH:
         if not isinstance(patch, list):
-            raise _wrong_patch(patch, "[]handlers.jsonPatchOp")
+            raise _wrong_patch(patch, "[]handlers.jsonPatchOp", prefix)
         return lambda live: json_patch(live, patch)
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
-        raise _wrong_patch(patch, "map[string]interface {}")
+        raise _wrong_patch(patch, "map[string]interface {}", prefix)
     if kind == MERGE_PATCH:
         return lambda live: merge_patch(live, patch)
     return lambda live: strategic_merge_patch(live, patch, info.schema)
 
 
-def _wrong_patch(patch: Any, wanted: str) -> ApiFailure:
+def _wrong_patch(patch: Any, wanted: str, prefix: str) -> ApiFailure:
     name = go_type(patch)
-    return bad_request(f"error decoding patch: json: cannot unmarshal {name} into Go value of type {wanted}")
+    return bad_request(f"{prefix}json: cannot unmarshal {name} into Go value of type {wanted}")
 
 
 def _decode_patched(call: Call, patched: Object, options: WriteOptions) -> Object:
@@ -163,6 +165,12 @@ def _decode_patched(call: Call, patched: Object, options: WriteOptions) -> Objec
     if info.custom and patched.get("apiVersion") != info.api_version:
         shown = meta.invalid_value(patched.get("apiVersion", ""), f"must be {info.api_version}", "apiVersion")
         raise invalid(info.kind, info.group, call.target.name, [shown])
+    found = patched.get("kind")
+    if not info.custom and found != info.kind:
+        version = str(patched.get("apiVersion", "")).rpartition("/")[2]
+        package = info.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{found}) to ({package}.{info.kind}): unknown conversion"
+        raise bad_patch(patched, why)
     check_kind(patched, info)
     try:
         obj = decode_object(call, patched, options, [])

@@ -96,8 +96,10 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
     "bsonobjectid": _matches(f"{_HEX}{{24}}", re.IGNORECASE),
     "uri": _uri,
     "email": _email,
+    # One label, or several of which the last is of two letters at least.
     "hostname": _matches(
-        r"([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)(\.[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*"
+        r"[a-zA-Z0-9](-?[a-zA-Z0-9]{0,62})?"
+        r"|([a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}"
     ),
     "ipv4": lambda text: _address(text, 4),
     "ipv6": lambda text: _address(text, 6),

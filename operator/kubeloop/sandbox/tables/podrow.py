@@ -22,7 +22,7 @@ def pod(obj: Object, now: datetime) -> list[Any]:
     shown = str(restarts)
     if restarts and last:
         shown = f"{restarts} ({since(last, now)} ago)"
-    ips = status.get("podIPs") or [{}]
+    ips = status.get("podIPs") or [{"ip": status.get("podIP")}]
     return [
         metadata.get("name", ""),
         f"{ready}/{len(spec.get('containers') or ())}",

@@ -51,7 +51,7 @@ def sandboxed(shared: Shared) -> Iterator[SandboxTarget]:
     tokens = {f"token-of-{name}": User(name, (*groups, _AUTHENTICATED)) for name, groups in _GROUPS.items()}
     assert set(_GROUPS) < set(USERS)
     clock = FakeClock()
-    sandbox = Sandbox(clock=clock, step=True, seed=1, tokens=tokens)
+    sandbox = Sandbox(clock=clock, step=True, seed=1, tokens=tokens, rbac=True)
     sandbox.start()
     try:
         target = SandboxTarget(sandbox, clock)

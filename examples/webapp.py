@@ -1,4 +1,4 @@
-"""The tutorial's WebApp, whole, in one file: ``python examples/webapp.py`` runs it, with ``crd`` it prints the CRD.
+"""The tutorial's WebApp, whole, in one file: ``python examples/webapp.py``; with ``crd`` it prints the CRD.
 
 An image and a number of replicas become a Deployment that is kept that way. The product (`webapp_operator`)
 knows more fields and more ways to fail; the shape is the same.
@@ -7,8 +7,8 @@ knows more fields and more ways to fail; the shape is the same.
 import sys
 from typing import Any
 
-from kubeloop import RESYNC, Context, Controller, CustomResource, Deployment, Field, Manager, Model, Result
-from kubeloop import StopEvent, connect, custom_resource, load_config, stop_on_signals
+import kubeloop
+from kubeloop import RESYNC, Context, Controller, CustomResource, Deployment, Field, Model, Result
 from kubeloop.model import AGE, Column, Condition, Conditions, Int32, Int64, Scale
 from kubeloop.observe import configure_logging
 
@@ -32,7 +32,7 @@ class WebAppStatus(Model):
     conditions: Conditions = Field(default=(), description="Ready, with a reason.")
 
 
-@custom_resource(
+@kubeloop.custom_resource(
     "example.com/v1",
     short_names=("wa",),
     scale=Scale(),
@@ -100,12 +100,12 @@ def main() -> int:
         print(WebApp.crd_yaml(), end="")
         return 0
     configure_logging()
-    manager = Manager(connect(load_config()))
+    manager = kubeloop.Manager(kubeloop.connect(kubeloop.load_config()))
     finalizer = "webapp.example.com/cleanup"
     controller = Controller(WebApp, reconcile, cleanup=cleanup, finalizer=finalizer, field_manager=MANAGER)
     manager.add(controller.owns(Deployment))
-    stop = StopEvent()
-    with stop_on_signals(stop):
+    stop = kubeloop.StopEvent()
+    with kubeloop.stop_on_signals(stop):
         return 0 if manager.run(stop) else 1
 
 

@@ -79,6 +79,8 @@ class Informer(Sink, Generic[K]):
         self._bad: dict[str, tuple[Scope, Undecodable]] = {}
         self._synced_condition = threading.Condition()
         self._synced: set[Scope] = set()  # guarded by _synced_condition
+        self.ended = StopEvent()
+        """Set when a thread ended without being asked to, see `dead`."""
         self.handler_errors = 0
         self.events_told = 0
         self.undecodable_seen = 0
@@ -177,14 +179,13 @@ class Informer(Sink, Generic[K]):
     def wait_synced(self, timeout: float | None = None, stop: StopEvent | None = None) -> bool:
         """Wait until `has_synced`; False after `timeout` seconds, or when `stop` is set."""
         deadline = None if timeout is None else self._clock.monotonic() + timeout
-        with self._synced_condition:
+        stop = stop or StopEvent()
+        with self._synced_condition, stop.waking(self._synced_condition):
             while not self.has_synced:
                 left = None if deadline is None else deadline - self._clock.monotonic()
-                if (left is not None and left <= 0) or (stop is not None and stop.is_set()):
+                if (left is not None and left <= 0) or stop.is_set():
                     return False
-                # A StopEvent cannot wake this condition, so it is looked at now and then.
-                slice_ = left if stop is None else min(left, 0.05) if left is not None else 0.05
-                self._clock.wait(self._synced_condition, slice_)
+                self._clock.wait(self._synced_condition, left)
         return True
 
     @property
@@ -225,9 +226,13 @@ class Informer(Sink, Generic[K]):
     @property
     def dead(self) -> bool:
         """Whether a thread ended without being asked to: the process should be restarted."""
-        return any(reflector.crash is not None for reflector in self._reflectors)
+        return self.ended.is_set()
 
     # What reflectors tell (see `Sink`)
+
+    def crashed(self) -> None:
+        """One of the threads has ended without being asked to."""
+        self.ended.set()
 
     def tell(self, notices: list[Notice], *, initial: bool) -> None:
         """Called with `delivery` held."""

@@ -55,6 +55,10 @@ class Sink:
         """An object that can be read, or is gone."""
         raise NotImplementedError
 
+    def crashed(self) -> None:
+        """The thread has ended by a bug of ours; `Reflector.crash` says which."""
+        raise NotImplementedError
+
 
 class Reflector(Generic[K]):
     """One thread, one list and watch. `start`, `stop` and `join` are its owner's."""
@@ -134,6 +138,7 @@ class Reflector(Generic[K]):
                 pass
         except BaseException as error:
             self.crash = error
+            self._sink.crashed()
             _log.critical("an informer's thread has ended", exc_info=True, extra=self._fields())
             raise
 

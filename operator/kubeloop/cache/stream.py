@@ -18,9 +18,6 @@ Typed = TypeVar("Typed", bound=KubeObject)
 BACKLOG = 1024
 """Events that wait for a slow consumer; then the watch is not read on, and the server holds the rest."""
 
-_GLANCE = 0.1
-"""Seconds between two looks at the stop event."""
-
 
 class _Pipe:
     """From the informer's thread to the consumer's."""
@@ -37,16 +34,16 @@ class _Pipe:
             self._events.append(event)
             self._condition.notify_all()
 
-    def take(self, stop: StopEvent | None, informer: Informer[Any]) -> Event[Any] | None:
+    def take(self, stop: StopEvent, informer: Informer[Any]) -> Event[Any] | None:
         """The next event; None when stopped."""
-        with self._condition:
-            while not (stop is not None and stop.is_set()):
+        with self._condition, stop.waking(self._condition), informer.ended.waking(self._condition):
+            while not stop.is_set():
                 if self._events:
                     self._condition.notify_all()
                     return self._events.popleft()
-                if informer.dead:
+                if informer.ended.is_set():
                     raise RuntimeError(f"the watch of {informer.resource} has ended by itself")
-                self._condition.wait(_GLANCE)
+                self._condition.wait()
             return None
 
     def close(self) -> None:
@@ -75,12 +72,13 @@ def events(
     Lost connections are taken up again without losing or repeating anything (changes between two connections
     may be seen as one). Ends when `stop` is set, or the iterator is closed. `options` are the informer's.
     """
+    never = StopEvent()
     informer = Informer(client, kind, namespace, **options)
     pipe = _Pipe()
     informer.add_handler(pipe.put)
     informer.start()
     try:
-        while (event := pipe.take(stop, informer)) is not None:
+        while (event := pipe.take(stop or never, informer)) is not None:
             yield event
     finally:
         pipe.close()

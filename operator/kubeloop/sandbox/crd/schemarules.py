@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubeloop.sandbox.cel import RULES
+from kubeloop.sandbox.crd import celrules
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.schema.compile import compile_structural
 from kubeloop.sandbox.schema.formats import go_pattern
@@ -34,17 +36,6 @@ _NOT_AT_ROOT_WITH_STATUS = (
 )
 
 
-def uses_cel(schema: Any) -> bool:
-    """Whether any part of a schema carries x-kubernetes-validations."""
-    if isinstance(schema, dict):
-        if schema.get("x-kubernetes-validations"):
-            return True
-        return any(
-            uses_cel(value) for key, value in schema.items() if key not in ("default", "example", "enum")
-        )
-    return isinstance(schema, list) and any(map(uses_cel, schema))
-
-
 def validate_schema(schema: Object, field: str, *, status: bool) -> list[Cause]:
     """ValidateCustomResourceDefinitionOpenAPISchema and the structural checks that follow it."""
     found: list[Cause] = []
@@ -59,6 +50,8 @@ def validate_schema(schema: Object, field: str, *, status: bool) -> list[Cause]:
     if found:
         return found
     found += _structural(schema, field, root=True)
+    if not found:
+        found += celrules.compile_all(schema, field)
     if not found:
         found += _defaults(schema, field)
     return found
@@ -119,6 +112,7 @@ def _openapi(schema: Object, field: str) -> list[Cause]:
         )
         found.append(causes.required(f"{field}.properties", text))
     found += _list_type(schema, field)
+    found += celrules.validate_texts(schema, field)
     for child, where in _children(schema, field) + _logical(schema, field):
         found += _openapi(child, where)
     return found
@@ -250,6 +244,8 @@ def _inside_logic(schema: Object, field: str, int_or_string: bool) -> list[Cause
             found.append(causes.forbidden(f"{field}.{key}", "must be empty to be structural"))
     if schema.get("type") and not int_or_string:
         found.append(causes.forbidden(f"{field}.type", "must be empty to be structural"))
+    if schema.get(RULES):
+        found.append(causes.forbidden(f"{field}.{RULES}", "must be empty to be structural"))
     if schema.get("nullable"):
         found.append(causes.forbidden(f"{field}.nullable", "must be false to be structural"))
     if schema.get("additionalProperties") is not None:
@@ -284,6 +280,7 @@ def _defaults(schema: Object, field: str) -> list[Cause]:
             found.append(causes.invalid(f"{field}.default", value, "must not have unknown fields"))
         else:
             found += to_causes(problems(Check(schema), value), f"{field}.default")
+            found += celrules.of_default(schema, value, f"{field}.default")
     for child, where in _children(schema, field):
         found += _defaults(child, where)
     return found

@@ -12,14 +12,18 @@ import gzip
 import json
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubeloop.sandbox.schema import listtype, structural
+from kubeloop.sandbox.cel import require, uses_rules
+from kubeloop.sandbox.schema import causes, listtype, structural
 from kubeloop.sandbox.schema.compile import BuiltinCompiler, compile_structural
 from kubeloop.sandbox.schema.decode import DecodeError, decode, decode_over
 from kubeloop.sandbox.schema.node import DEDUCED, Node
 from kubeloop.sandbox.schema.validate import Check, problems, to_causes
 from kubeloop.sandbox.status import ApiFailure, Cause, bad_request
+
+if TYPE_CHECKING:
+    from kubeloop.sandbox.cel.rules import Rules
 
 Object = dict[str, Any]
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -140,6 +144,7 @@ class CustomSchema(KindSchema):
         self._check = Check(openapi)
         status = openapi.get("properties", {}).get("status")
         self._status_check = Check(status) if status else None
+        self._rules = _rules(openapi)
 
     def empty(self) -> Object:
         return {"apiVersion": self.api_version, "kind": self.kind}
@@ -173,7 +178,7 @@ class CustomSchema(KindSchema):
     def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
         found = problems(self._check, obj) if old is None else problems(self._check, obj, old)
         result = to_causes(found) if found else []
-        return result + self._list_causes(obj, old)
+        return self._with_rules(result + self._list_causes(obj, old), obj, old)
 
     def validate_status(self, obj: Object, old: Object) -> list[Cause]:
         result: list[Cause] = []
@@ -183,13 +188,35 @@ class CustomSchema(KindSchema):
             else:
                 found = problems(self._status_check, obj["status"])
             result = to_causes(found, "status")
-        return result + self._list_causes(obj, old)
+        return self._with_rules(result + self._list_causes(obj, old), obj, old)
+
+    def _with_rules(self, found: list[Cause], obj: Object, old: Object | None) -> list[Cause]:
+        """`found` and what validation rules have to say; they are not asked about values of wrong types."""
+        if self._rules is None:
+            return found
+        from kubeloop.sandbox.cel import rules
+
+        if any(cause.reason in causes.BLOCKING for cause in found):
+            return [*found, rules.unchecked()]
+        if old is None:
+            return found + rules.evaluate(self._rules, obj)
+        return found + rules.evaluate(self._rules, obj, old)
 
     def _list_causes(self, obj: Object, old: Object | None) -> list[Cause]:
         found = listtype.duplicates(obj, self._structural)
         if found and old is not None and listtype.duplicates(old, self._structural):
             return []
         return found
+
+
+def _rules(openapi: Object) -> Rules | None:
+    """The validation rules of a schema; the library behind them is not even imported when there are none."""
+    if not uses_rules(openapi):
+        return None
+    require()
+    from kubeloop.sandbox.cel.rules import compile_rules
+
+    return compile_rules(openapi)
 
 
 @cache

@@ -91,8 +91,11 @@ def test_a_number_that_scale_will_read_must_not_be_negative() -> None:
     assert cause.message == "Invalid value: -1: should be a non-negative integer"
 
 
-def test_cel_rules_are_refused_by_name_instead_of_being_ignored() -> None:
+def test_cel_rules_without_the_library_are_refused_instead_of_ignored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kubeloop.sandbox.cel.find_spec", lambda _name: None)
     schema = {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}
-    with pytest.raises(ApiFailure, match="CEL") as failure:
+    with pytest.raises(ApiFailure, match="install the extra 'sandbox'") as failure:
         accept(crd(schema={"openAPIV3Schema": schema}))
     assert failure.value.code == 501

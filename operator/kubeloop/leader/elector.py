@@ -226,8 +226,14 @@ class LeaderElector:
             problem=self._core.why,
         )
         holder = self._view.holder
-        if holder is not None and holder != before.holder:
-            _logger.info("leader changed", extra=fields(holder=holder, lease=self._lock.name))
+        if record is not None and holder is not None and holder != before.holder:
+            if holder or record.released:
+                _logger.info("leader changed", extra=fields(holder=holder, lease=self._lock.name))
+            else:
+                _logger.info(
+                    "nobody holds the lease; waiting it out, in case a leader that cannot be seen still works",
+                    extra=fields(seconds=record.duration, lease=self._lock.name),
+                )
             if self._observer is not None:
                 self._observer.new_leader(holder)
 

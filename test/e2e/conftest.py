@@ -1,6 +1,6 @@
 """The `cluster` of the end-to-end tests: first the sandbox over HTTPS, then (`-m e2e`) a real control plane.
 
-Both flavours give the operator a user with exactly the rights of `config/rbac/operator_role.yaml`, tell which
+Both flavours give the operator a user with exactly the rights that `config/rbac` gives it, tell which
 requests it made, and have controllers that make Deployments available and collect garbage.
 """
 
@@ -17,6 +17,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,15 @@ from kubeloop.model import Resource
 ROOT = Path(__file__).resolve().parents[2]
 POLL = 0.05
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-OPERATOR_ROLE = ROOT / "config" / "rbac" / "operator_role.yaml"
+RBAC = ROOT / "config" / "rbac"
+OPERATOR_ROLE = RBAC / "operator_role.yaml"
 CRDS = ROOT / "config" / "crd"
 
 KINDS = {
     "webapp": Resource("example.com", "v1", "webapps", "WebApp"),
     "deployment": Resource("apps", "v1", "deployments", "Deployment"),
     "service": Resource("", "v1", "services", "Service"),
+    "lease": Resource("coordination.k8s.io", "v1", "leases", "Lease"),
     "namespace": Resource("", "v1", "namespaces", "Namespace", namespaced=False),
 }
 
@@ -50,12 +53,6 @@ def kubectl_program() -> str:
     return found
 
 
-def operator_rules() -> list[dict[str, Any]]:
-    """The rules of the operator's ClusterRole, as it is shipped."""
-    documents = yaml.safe_load_all(OPERATOR_ROLE.read_text())
-    return [rule for each in documents if each["kind"] == "ClusterRole" for rule in each["rules"]]
-
-
 class Cluster(ABC):
     """An API server with the CRDs installed.  `namespace` is new for each test."""
 
@@ -66,6 +63,8 @@ class Cluster(ABC):
     operator_kubeconfig: Path
     """The user `operator`: the rights of config/rbac, and nothing else."""
     has_controllers: bool
+    operator_subject: dict[str, str]
+    """Who the operator is, as a role binding names it."""
 
     def kubectl(
         self, *args: str, check: bool = True, input: str | None = None, timeout: float = 60
@@ -129,6 +128,21 @@ class Cluster(ABC):
         self.kubectl("delete", "namespace", self.namespace, "--ignore-not-found", "--wait=false")
         self.namespace = "default"
 
+    def install(self) -> None:
+        """Install the CRDs."""
+        for crd in sorted(CRDS.glob("*s.yaml")):
+            self.apply(crd.read_text())
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+
+    def allow_election(self) -> None:
+        """Give the operator the rights on the Lease that it is shipped with, in the test's namespace."""
+        objects = list(yaml.safe_load_all((RBAC / "leader_election_role.yaml").read_text()))
+        for each in objects:
+            each["metadata"]["namespace"] = self.namespace
+            if "subjects" in each:
+                each["subjects"] = [self.operator_subject]
+        self.apply(objects)
+
     def stop(self) -> None:
         """Stop the server and remove what it left behind."""
         if self._client is not None:
@@ -138,24 +152,38 @@ class Cluster(ABC):
     def mark(self) -> int:
         """A point in the server's log: everything that was answered before now lies before it."""
 
-    @abstractmethod
     def writes(self, since: int = 0, user: str = "operator") -> list[Write]:
-        """The write requests that `user` made after `since`, in order; refused ones included."""
+        """The write requests that `user` made after `since`, in order; refused ones included.
+
+        Without Events and Leases: those are no part of what a WebApp costs.
+        """
+        return [each for each in self.all_writes(since, user) if each[1] not in ("events", "leases")]
+
+    @abstractmethod
+    def all_writes(self, since: int, user: str) -> list[Write]:
+        """The same with Events and Leases."""
 
 
 class SandboxCluster(Cluster):
     """The embedded API server, in this process, reached over HTTPS like any other."""
 
     has_controllers = True
+    _users = {"operator": "system:serviceaccount:webapp-system:webapp-operator"}
+    operator_subject = {"kind": "ServiceAccount", "name": "webapp-operator", "namespace": "webapp-system"}
 
     def __init__(self, folder: Path) -> None:
         from kubeloop.sandbox import Sandbox, User
 
-        users = {"admin": ("system:masters",), "operator": ("webapp-operators",)}
-        tokens = {f"token-{name}": User(name, groups) for name, groups in users.items()}
-        self._rules = operator_rules()
-        self.sandbox = Sandbox(http=True, tls=True, tokens=tokens, authorizer=self._may)
+        tokens = {
+            "token-admin": User("admin", ("system:masters",)),
+            "token-operator": User(self._users["operator"]),
+        }
+        self.sandbox = Sandbox(http=True, tls=True, tokens=tokens, rbac=True)
         self.sandbox.start()
+        self.sandbox.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "webapp-system"}})
+        for file in sorted(RBAC.glob("*.yaml")):
+            if file.name != "kustomization.yaml":
+                self.sandbox.apply_yaml(file.read_text())
         self.kubeconfig = self.sandbox.kubeconfig(folder / "admin.kubeconfig", token="token-admin")
         self.operator_kubeconfig = self.sandbox.kubeconfig(
             folder / "operator.kubeconfig", token="token-operator"
@@ -166,29 +194,21 @@ class SandboxCluster(Cluster):
         self.sandbox.stop()
         self.sandbox.check()
 
-    def _may(self, asked: Any) -> bool:
-        """RBAC in short: administrators everything, the operator what its ClusterRole says."""
-        if asked.user.name != "operator" or not asked.resource:
-            return True
-        resource = f"{asked.resource}/{asked.subresource}".rstrip("/")
-        return any(
-            asked.group in rule["apiGroups"] and resource in rule["resources"] and asked.verb in rule["verbs"]
-            for rule in self._rules
-        )
-
     def mark(self) -> int:
         return self.sandbox.log.mark()
 
-    def writes(self, since: int = 0, user: str = "operator") -> list[Write]:
+    def all_writes(self, since: int, user: str) -> list[Write]:
         return [
             (entry.verb, entry.resource, entry.namespace, entry.name, entry.subresource, entry.status)
             for entry in self.sandbox.log.writes(since=since)
-            if entry.user == user
+            if entry.user == self._users.get(user, user)
         ]
 
 
 class RealCluster(Cluster):
     """etcd, kube-apiserver and kube-controller-manager; a fake kubelet calls the pods ready."""
+
+    operator_subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}
 
     def __init__(self, folder: Path) -> None:
         sys.path.insert(0, str(ROOT / "hack"))
@@ -208,7 +228,7 @@ class RealCluster(Cluster):
                 "kind": "ClusterRoleBinding",
                 "metadata": {"name": "operator-under-test"},
                 "roleRef": role,
-                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "operator"}],
+                "subjects": [self.operator_subject],
             }
         )
 
@@ -221,7 +241,7 @@ class RealCluster(Cluster):
         self._flush_audit_log()
         return self._plane.audit_log.stat().st_size
 
-    def writes(self, since: int = 0, user: str = "operator") -> list[Write]:
+    def all_writes(self, since: int, user: str) -> list[Write]:
         self._flush_audit_log()
         with open(self._plane.audit_log, "rb") as log:
             log.seek(since)
@@ -263,7 +283,7 @@ FLAVOURS: dict[str, type[SandboxCluster] | type[RealCluster]] = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every test that uses `cluster` runs on each flavour."""
-    if "cluster" in metafunc.fixturenames:
+    if {"cluster", "bare_cluster"} & set(metafunc.fixturenames):
         flavours = [pytest.param("sandbox"), pytest.param("controlplane", marks=pytest.mark.e2e)]
         metafunc.parametrize("flavour", flavours, indirect=True, scope="session")
 
@@ -278,9 +298,7 @@ def flavour(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """The server itself, one for all tests of its flavour."""
     made = FLAVOURS[request.param](tmp_path_factory.mktemp(request.param))
     try:
-        for crd in sorted(CRDS.glob("*s.yaml")):
-            made.apply(crd.read_text())
-        made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+        made.install()
         yield made
     finally:
         made.close()
@@ -295,6 +313,17 @@ def cluster(flavour: Cluster) -> Iterator[Cluster]:
     flavour.remove_namespace()
 
 
+@pytest.fixture
+def bare_cluster(flavour: Cluster, tmp_path: Path) -> Iterator[Cluster]:
+    """A server of the test's own, of the same flavour, without the CRDs."""
+    made = type(flavour)(tmp_path)  # type: ignore[call-arg]
+    try:
+        yield made
+    finally:
+        made.close()
+        made.stop()
+
+
 class OperatorProcess:
     """The operator as a user starts it: a process of its own, talking to the cluster over HTTP."""
 
@@ -306,6 +335,9 @@ class OperatorProcess:
             "webapp_operator.cli",
             f"--kubeconfig={cluster.operator_kubeconfig}",
             "--log-format=json",
+            # Several of these run at once; a later flag wins.
+            "--health-bind-address=0",
+            "--metrics-bind-address=0",
             *flags,
         ]
         with open(self.log, "wb") as log:
@@ -324,6 +356,16 @@ class OperatorProcess:
             pytest.fail(f"the operator did not stop on SIGTERM:\n{self.tail()}")
         if code:
             pytest.fail(f"the operator ended with code {code}:\n{self.tail()}")
+
+    def port(self, server: str) -> int:
+        """Where its `server` (health, metrics) listens."""
+        return next(int(line["port"]) for line in self.lines("listening") if line["server"] == server)
+
+    def lines(self, message: str) -> list[dict[str, Any]]:
+        """What it has logged with this message."""
+        whole = self.log.read_text(errors="replace").rpartition("\n")[0]
+        found = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+        return [line for line in found if line["message"] == message]
 
     def tail(self, lines: int = 30) -> str:
         """The last lines of its log."""
@@ -349,17 +391,25 @@ def operator(shared_operator: OperatorProcess, request: pytest.FixtureRequest) -
 
 
 @pytest.fixture
-def start_operator(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[..., OperatorProcess]]:
-    """Start an operator of the test's own, on its namespace only; what still runs at the end is stopped."""
+def start_on(tmp_path: Path) -> Iterator[Callable[..., OperatorProcess]]:
+    """Start an operator on a cluster; what still runs at the end of the test is stopped."""
     started: list[OperatorProcess] = []
 
-    def start(*flags: str) -> OperatorProcess:
+    def start(cluster: Cluster, *flags: str) -> OperatorProcess:
         folder = tmp_path / f"operator-{len(started)}"
         folder.mkdir()
-        started.append(OperatorProcess(cluster, folder, f"--namespace={cluster.namespace}", *flags))
+        started.append(OperatorProcess(cluster, folder, *flags))
         return started[-1]
 
     yield start
     for process in started:
         if process.child.poll() is None:
             process.stop()
+
+
+@pytest.fixture
+def start_operator(
+    cluster: Cluster, start_on: Callable[..., OperatorProcess]
+) -> Callable[..., OperatorProcess]:
+    """Start an operator of the test's own, on its namespace only."""
+    return partial(start_on, cluster, f"--namespace={cluster.namespace}")

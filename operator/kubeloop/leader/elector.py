@@ -231,7 +231,7 @@ class LeaderElector:
                 _logger.info("leader changed", extra=fields(holder=holder, lease=self._lock.name))
             else:
                 _logger.info(
-                    "nobody holds the lease; waiting it out, in case a leader that cannot be seen still works",
+                    "nobody holds the lease; waiting it out, in case an unseen leader is still at work",
                     extra=fields(seconds=record.duration, lease=self._lock.name),
                 )
             if self._observer is not None:

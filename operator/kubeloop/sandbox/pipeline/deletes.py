@@ -115,11 +115,11 @@ def _delete(
             if options.dry_run:
                 return True, obj
             try:
-                store.delete(info.key, current)
+                gone = store.delete(info.key, current)
             except Changed:
                 continue
             call.wrote = True
-            return True, obj
+            return True, in_version(gone, info)
         if marked == obj or options.dry_run:
             return False, marked
         stored = {**marked, "apiVersion": info.storage_api_version}

@@ -84,19 +84,24 @@ def update(
 def _check_uid(call: Call, uid: str, old: Object) -> None:
     found = old["metadata"]["uid"]
     if uid and uid != found:
-        info, target = call.info, call.target
-        # Built-in kinds lie under their bare plural, the others under their group.
-        plural = "services/specs" if info.key == ("", "services") else info.plural
-        parts = (info.group if info.custom else "", plural, target.namespace, target.name)
-        key = "/".join(part for part in parts if part)
-        raise conflict(
-            info.group,
-            info.plural,
-            target.name,
-            f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0, "
-            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-            f"UID in object meta: {found}",
-        )
+        raise wrong_uid(call, uid, found)
+
+
+def wrong_uid(call: Call, uid: str, found: str) -> ApiFailure:
+    """409 of an update for another object than the one there is (`found`; empty: none)."""
+    info, target = call.info, call.target
+    # Built-in kinds lie under their bare plural, the others under their group.
+    plural = "services/specs" if info.key == ("", "services") else info.plural
+    parts = (info.group if info.custom else "", plural, target.namespace, target.name)
+    key = "/".join(part for part in parts if part)
+    return conflict(
+        info.group,
+        info.plural,
+        target.name,
+        f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+        f"UID in object meta: {found}",
+    )
 
 
 def _check_revision(call: Call, new: Object, current: Record, *, unconditional: bool) -> None:
@@ -181,17 +186,14 @@ def validate_update(call: Call, new: Object, old: Object) -> None:
         causes += info.schema.validate(new, old)
         causes += strategy.validate_update(new, old)
     if causes:
-        raise invalid(info.kind, info.group, call.target.name, causes)
+        raise invalid(info.kind, info.key[0], call.target.name, causes)
     for text in (*meta.finalizer_warnings(new, old), *strategy.warnings(new, old)):
         call.warn(text)
 
 
 def _store(backend: Backend, call: Call, current: Record, new: Object) -> Result:
     info = call.info
-    if new["apiVersion"] != info.storage_api_version:
-        stored = {**new, "apiVersion": info.storage_api_version}
-    else:
-        stored = new
+    stored = info.to_storage(new)
     metadata = new["metadata"]
     was = current.obj["metadata"]
     if (

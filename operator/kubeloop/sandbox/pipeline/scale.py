@@ -158,7 +158,8 @@ def _write(backend: Backend, call: Call, options: WriteOptions, change: Change) 
             subresource="scale",
             reset=info.strategy.reset_fields("scale"),
         )
-        return _timeless(new)
+        # A Scale of 0 is written without the number, so nobody owns it afterwards.
+        return _timeless(new) if replicas else _unscaled(new, call.manager)
 
     result = update(backend, call, options, transform, unconditional=True, tracked=True)
     return to_scale(info, result.obj)
@@ -169,6 +170,17 @@ def _tracked(obj: Object, paths: ScalePaths) -> bool:
     field_path = ".".join(f"f:{part}" for part in path_parts(paths.spec_replicas))
     entries = obj["metadata"].get("managedFields") or ()
     return any(read_path(entry.get("fieldsV1") or {}, field_path) is not None for entry in entries)
+
+
+def _unscaled(obj: Object, manager: str) -> Object:
+    """`obj` without what `manager` holds through ``/scale``."""
+    entries = [
+        entry
+        for entry in obj["metadata"].get("managedFields") or ()
+        if (entry.get("subresource"), entry.get("manager"), entry.get("operation"))
+        != ("scale", manager, "Update")
+    ]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
 
 
 def _timeless(obj: Object) -> Object:

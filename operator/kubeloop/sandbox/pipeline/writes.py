@@ -19,7 +19,7 @@ from kubeloop.sandbox.pipeline.options import (
     default_manager,
     write_options,
 )
-from kubeloop.sandbox.pipeline.saving import Result, update
+from kubeloop.sandbox.pipeline.saving import Result, update, wrong_uid
 from kubeloop.sandbox.registry import Object, ResourceInfo
 from kubeloop.sandbox.schema import Undecodable
 from kubeloop.sandbox.status import (
@@ -74,7 +74,7 @@ def update_object(backend: Backend, call: Call) -> Result:
         if not (missing and strategy.allow_create_on_update):
             raise
     if uid:
-        raise conflict(info.group, info.plural, call.target.name, _uid_mismatch(uid))
+        raise wrong_uid(call, uid, "")
     return create(backend, call, options, obj)
 
 

@@ -261,10 +261,18 @@ def _json_kind(value: Any, *, shown: bool = False) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
+_MAP = "map[string]"
+
+
 def _mismatch(found: str, path: str, owner: Node) -> DecodeError:
     """The decoder names the innermost struct, the fields on the way (without indices), and the Go type."""
     steps = [step.partition("[")[0] for step in path.split(".") if step]
     go_type = owner.go_types.get(steps[-1], "") if steps else ""
+    if not go_type and len(steps) > 1:
+        # A value of a map: the decoder names the map, and the type of its values.
+        outer = owner.go_types.get(steps[-2], "")
+        if outer.startswith(_MAP):
+            go_type, steps = outer.removeprefix(_MAP), steps[:-1]
     if not go_type:
         return DecodeError(f"json: cannot unmarshal {found} into Go value of type {_short(owner)}")
     if "[" in path.rpartition(".")[2]:

@@ -30,7 +30,6 @@ _widget_spec = st.fixed_dictionaries(
         "tags": st.lists(_values, max_size=2),
         "words": st.lists(_values, max_size=2),
         "parts": _parts,
-        "unknown": _values,
     },
 )
 _widget_change = st.fixed_dictionaries(
@@ -155,7 +154,7 @@ def _step(draw: DrawFn, alias: str) -> Step:
                     None,
                     {"preconditions": {"resourceVersion": "${rv}"}},
                     {"preconditions": {"uid": "${uid}"}},
-                    {"propagationPolicy": "Orphan"},
+                    {"propagationPolicy": "Background"},
                 ]
             )
             body = draw(bodies)

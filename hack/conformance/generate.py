@@ -48,7 +48,7 @@ class Explorer:
                 self._seen |= set(signatures(corpus.golden(id)))
 
     def explore(self, *, wanted: int, number: int, draws: int) -> list[str]:
-        """Keep up to `wanted` draws with at least two new kinds of answer; `number` seeds the drawing."""
+        """Keep up to `wanted` draws with at least three new kinds of answer; `number` seeds the drawing."""
         kept: list[str] = []
 
         @seed(number)
@@ -62,7 +62,7 @@ class Explorer:
             except ScriptError:
                 return  # the draw itself makes no sense, such as saving from a refused create
             fresh = set(signatures(steps)) - self._seen
-            if len(fresh) >= 2:
+            if len(fresh) >= 3:
                 self._seen |= fresh
                 kept.append(self._keep(data, steps))
 

@@ -8,7 +8,7 @@ of others, so of them only is kept which object's they are not older than (``<rv
 Objects quoted in messages are written with their keys in order.
 
 Where the real server's order is chance, ours is fixed: managed fields (sorted by whole seconds there), causes
-of an apply conflict and of a schema violation (a Go map's order).
+of an apply conflict and of a schema violation, and what a configuration does not fit in (a Go map's order).
 """
 
 import json
@@ -211,6 +211,10 @@ class _Symbols:
         value = _TOKEN_VOLUME.sub("kube-api-access-<random>", value)
         for word, symbol in (*self._words.items(), *self._hashes.items()):
             value = value.replace(word, symbol)
+        head, errors, lines = value.partition("errors:\n")
+        if errors and key == "message":
+            # What a configuration does not fit the schema in comes in the order of a Go map.
+            value = head + errors + "\n".join(sorted(lines.split("\n")))
         if key in ("message", "warning", "") and _VERSION_TEXT.search(value):
             # What is too old or too new is said beside the server's newest, which others move.
             exact = not _EDGE_TEXT.search(value)

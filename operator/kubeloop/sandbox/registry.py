@@ -7,7 +7,7 @@ from. Built-in kinds and CRDs differ only in the `Schema` and `Strategy` that st
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -133,6 +133,20 @@ class Column:
     priority: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """How a resource shows the objects of another one: events.k8s.io those of the core group.
+
+    `key` and `api_version` are those of the other resource; `shown` and `stored` convert an object from and
+    to its shape.
+    """
+
+    key: tuple[str, str]
+    api_version: str
+    shown: Callable[[Object], Object]
+    stored: Callable[[Object], Object]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceInfo:
     """One served resource in one version. Compared by identity."""
@@ -161,6 +175,8 @@ class ResourceInfo:
     """By which stored objects are read (custom resources: it may have changed since they were written)."""
     openapi: Mapping[str, Any] = field(default_factory=dict)
     """The published OpenAPI v3 schema of the kind (CRDs)."""
+    shared: Shared | None = None
+    """Whose objects these are, when not its own."""
     warning: str = ""
     """A deprecation warning sent with every answer (CRD versions)."""
 
@@ -173,10 +189,17 @@ class ResourceInfo:
         version = self.storage_version or self.version
         return f"{self.group}/{version}" if self.group else version
 
+    def to_storage(self, obj: Object) -> Object:
+        """`obj` as it is stored."""
+        if self.shared is not None:
+            return self.shared.stored(obj)
+        version = self.storage_api_version
+        return obj if obj["apiVersion"] == version else {**obj, "apiVersion": version}
+
     @property
     def key(self) -> tuple[str, str]:
         """What all versions of a resource share: (group, plural)."""
-        return (self.group, self.plural)
+        return (self.group, self.plural) if self.shared is None else self.shared.key
 
     @property
     def qualified(self) -> str:
@@ -236,7 +259,7 @@ class Registry:
 
     def any_version(self, group: str, plural: str) -> ResourceInfo | None:
         """Some version of a resource, the first registered one."""
-        return next((info for info in self._infos if info.key == (group, plural)), None)
+        return next((i for i in self._infos if (i.group, i.plural) == (group, plural)), None)
 
     def serves(self, group: str, version: str) -> bool:
         """Whether any resource lives in this group and version."""

@@ -1,4 +1,4 @@
-"""Namespace, ConfigMap, Secret, ServiceAccount and Event."""
+"""Namespace, ConfigMap, Secret and ServiceAccount."""
 
 from __future__ import annotations
 
@@ -165,42 +165,6 @@ def _frozen(obj: Object, old: Object, fields: tuple[str, ...]) -> list[Cause]:
     for field in fields:
         if (obj.get(field) or {}) != (old.get(field) or {}):
             found.append(causes.forbidden(field, _FROZEN))
-    return found
-
-
-class EventStrategy(BuiltinStrategy):
-    """Events of the core group; the strict rules apply to those with an `eventTime` (the newer API)."""
-
-    allow_create_on_update = True
-
-    def validate_create(self, obj: Object) -> list[Cause]:
-        where = obj["metadata"].get("namespace", "")
-        about = (obj.get("involvedObject") or {}).get("namespace", "")
-        expected = about or "default"
-        if where != expected:
-            text = "does not match event.namespace"
-            legacy = [causes.invalid("involvedObject.namespace", about, text)]
-        else:
-            legacy = []
-        return legacy + (_new_event(obj) if obj.get("eventTime") else [])
-
-    def validate_update(self, obj: Object, old: Object) -> list[Cause]:
-        del old
-        return self.validate_create(obj)
-
-
-def _new_event(obj: Object) -> list[Cause]:
-    found: list[Cause] = []
-    controller = obj.get("reportingComponent", "")
-    if not controller:
-        found.append(causes.required("reportingComponent"))
-    faults = qualified_name_faults(controller)
-    found += [causes.invalid("reportingComponent", controller, fault) for fault in faults]
-    if not obj.get("reportingInstance"):
-        found.append(causes.required("reportingInstance"))
-    for field in ("action", "reason"):
-        if not obj.get(field):
-            found.append(causes.required(field))
     return found
 
 

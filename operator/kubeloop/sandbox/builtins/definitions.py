@@ -5,21 +5,22 @@ from __future__ import annotations
 from kubeloop.sandbox.builtins.access import BindingStrategy, LeaseStrategy, RoleStrategy
 from kubeloop.sandbox.builtins.core import (
     ConfigMapStrategy,
-    EventStrategy,
     NamespaceStrategy,
     SecretStrategy,
     ServiceAccountStrategy,
 )
+from kubeloop.sandbox.builtins.events import SHARED, EventStrategy, NewEventStrategy
 from kubeloop.sandbox.builtins.pods import PodStrategy
 from kubeloop.sandbox.builtins.services import ServiceStrategy
 from kubeloop.sandbox.builtins.workloads import DeploymentStrategy, ReplicaSetStrategy
 from kubeloop.sandbox.crd import CRDStrategy
-from kubeloop.sandbox.registry import ALL_VERBS, ResourceInfo, ScalePaths, Strategy
+from kubeloop.sandbox.registry import ALL_VERBS, ResourceInfo, ScalePaths, Shared, Strategy
 from kubeloop.sandbox.schema import builtin
 
 _PACKAGES = {
     "": "io.k8s.api.core.v1.",
     "apps": "io.k8s.api.apps.v1.",
+    "events.k8s.io": "io.k8s.api.events.v1.",
     "coordination.k8s.io": "io.k8s.api.coordination.v1.",
     "rbac.authorization.k8s.io": "io.k8s.api.rbac.v1.",
     "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.",
@@ -41,6 +42,7 @@ def _info(
     verbs: tuple[str, ...] = ALL_VERBS,
     scale: ScalePaths | None = None,
     selectable: tuple[str, ...] = (),
+    shared: Shared | None = None,
 ) -> ResourceInfo:
     api_version = f"{group}/v1" if group else "v1"
     return ResourceInfo(
@@ -58,6 +60,7 @@ def _info(
         verbs=verbs,
         scale=scale,
         selectable_fields=selectable,
+        shared=shared,
     )
 
 
@@ -74,6 +77,12 @@ _EVENT_FIELDS = (
     "reason",
     "reportingComponent",
     "source",
+    "type",
+)
+_NEW_EVENT_FIELDS = (
+    *(field.replace("involvedObject", "regarding") for field in _EVENT_FIELDS[:7]),
+    "reason",
+    "reportingController",
     "type",
 )
 _POD_FIELDS = (
@@ -119,6 +128,14 @@ INFOS: list[ResourceInfo] = [
         categories=("all",),
         subresources=_STATUS,
         selectable=("spec.clusterIP", "spec.type"),
+    ),
+    _info(
+        "events.k8s.io",
+        "Event",
+        NewEventStrategy(),
+        short=("ev",),
+        selectable=_NEW_EVENT_FIELDS,
+        shared=SHARED,
     ),
     _info(
         "apps",

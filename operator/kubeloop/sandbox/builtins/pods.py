@@ -12,6 +12,7 @@ from kubeloop.sandbox.builtins.podspec import (
     default_requests,
     quality_of_service,
 )
+from kubeloop.sandbox.builtins.warnings import pod_warnings
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause
 from kubeloop.sandbox.strategy import BuiltinStrategy
@@ -22,9 +23,13 @@ _CHANGEABLE = (
     "spec.containers[*].image",
     "spec.initContainers[*].image",
     "spec.activeDeadlineSeconds",
-    "spec.tolerations (only additions to existing tolerations)",
-    "spec.terminationGracePeriodSeconds (allow it to be set to 1 if it was previously negative)",
+    "spec.tolerations",
+    "spec.terminationGracePeriodSeconds",
 )
+_ONLY = {
+    "spec.tolerations": " (only additions to existing tolerations)",
+    "spec.terminationGracePeriodSeconds": " (allow it to be set to 1 if it was previously negative)",
+}
 
 
 class PodStrategy(BuiltinStrategy):
@@ -67,10 +72,15 @@ class PodStrategy(BuiltinStrategy):
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         found = validate_pod_spec(obj["spec"], "spec")
         if _fixed_part(obj["spec"]) != _fixed_part(old["spec"]):
-            listed = ",".join(f"`{name}`" for name in _CHANGEABLE)
+            listed = ",".join(f"`{name}`{_ONLY.get(name, '')}" for name in _CHANGEABLE)
             text = f"pod updates may not change fields other than {listed}"
             found.append(causes.forbidden("spec", text))
         return found
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        if old is not None and old["spec"] == obj["spec"]:
+            return []
+        return pod_warnings(obj["metadata"], obj["spec"], "")
 
 
 def _default_spec(spec: Object) -> Object:
@@ -107,7 +117,7 @@ def _fixed_part(spec: Object) -> Object:
     fixed = {
         key: value
         for key, value in spec.items()
-        if key not in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName")
+        if key not in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds")
     }
     for key in ("containers", "initContainers"):
         if key in fixed:

@@ -21,6 +21,9 @@ _VOLUME_SOURCES_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 def default_pod_spec(spec: Object) -> Object:
     """`spec` with the defaults that templates get too."""
     spec = fill(spec, _POD_SPEC)
+    if spec.get("serviceAccountName"):
+        # The field's former name is kept up by conversion.
+        spec = with_field(spec, "serviceAccount", spec["serviceAccountName"])
     spec = each(spec, "containers", _container)
     spec = each(spec, "initContainers", _container)
     spec = each(spec, "ephemeralContainers", _container)

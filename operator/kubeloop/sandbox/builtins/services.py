@@ -86,6 +86,21 @@ class ServiceStrategy(BuiltinStrategy):
             found.append(causes.invalid("spec.clusterIPs[0]", new_ips, text))
         return found + _validate_spec(obj["spec"])
 
+    def validate_status_update(self, obj: Object, old: Object) -> list[Cause]:
+        del old
+        balancer = (obj.get("status") or {}).get("loadBalancer") or {}
+        if balancer.get("ingress") and obj["spec"].get("type") != "LoadBalancer":
+            text = "may only be used when `spec.type` is 'LoadBalancer'"
+            return [causes.forbidden("status.loadBalancer.ingress", text)]
+        return []
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        if old is not None and old["spec"] == obj["spec"]:
+            return []
+        if obj["spec"].get("externalIPs"):
+            return ["spec.externalIPs is deprecated and may no longer be implemented in some clusters"]
+        return []
+
 
 _CLUSTER = ("ClusterIP", "NodePort", "LoadBalancer")
 _NODES = ("NodePort", "LoadBalancer")
@@ -190,12 +205,22 @@ def _validate_spec(spec: Object) -> list[Cause]:
     found += checks.labels(spec.get("selector"), "spec.selector")
     found += checks.supported(spec.get("sessionAffinity", ""), ("ClientIP", "None"), "spec.sessionAffinity")
     found += checks.supported(kind, _TYPES, "spec.type")
+    if kind == "ClusterIP":
+        text = "may not be used when `type` is 'ClusterIP'"
+        for index, port in enumerate(ports):
+            if port.get("nodePort"):
+                found.append(causes.forbidden(f"spec.ports[{index}].nodePort", text))
     seen: set[tuple[object, object]] = set()
     for index, port in enumerate(ports):
         key = (port.get("protocol"), port.get("port"))
         if key in seen:
-            shown = {"protocol": key[0], "port": key[1]}
-            found.append(causes.duplicate(f"spec.ports[{index}]", shown))
+            # The server shows its internal struct with only these two set.
+            shown = (
+                f'{{"Name":"","Protocol":{causes.shown(key[0])},"AppProtocol":null,"Port":{causes.shown(key[1])},'
+                '"TargetPort":0,"NodePort":0}'
+            )
+            text = f"Duplicate value: {shown}"
+            found.append(Cause("FieldValueDuplicate", text, f"spec.ports[{index}]"))
         seen.add(key)
     return found
 

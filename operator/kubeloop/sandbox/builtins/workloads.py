@@ -8,6 +8,7 @@ from kubeloop.sandbox.builtins import checks
 from kubeloop.sandbox.builtins.containers import validate_pod_template
 from kubeloop.sandbox.builtins.defaulting import Object, fill, inside
 from kubeloop.sandbox.builtins.podspec import default_template
+from kubeloop.sandbox.builtins.warnings import pod_warnings
 from kubeloop.sandbox.schema import causes
 from kubeloop.sandbox.status import Cause
 from kubeloop.sandbox.strategy import BuiltinStrategy
@@ -48,6 +49,9 @@ class DeploymentStrategy(BuiltinStrategy):
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         selector = checks.immutable(obj["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
         return _deployment_spec(obj["spec"], old["spec"]) + selector
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        return _template_warnings(obj, old)
 
     def validate_status_update(self, obj: Object, old: Object) -> list[Cause]:
         del old
@@ -124,6 +128,14 @@ def _default_rollout(strategy: Object) -> Object:
     return inside(strategy, "rollingUpdate", lambda rolling: fill(rolling, _ROLLING_UPDATE))
 
 
+def _template_warnings(obj: Object, old: Object | None) -> list[str]:
+    spec = obj.get("spec") or {}
+    if old is not None and spec == old.get("spec"):
+        return []
+    template = spec.get("template") or {}
+    return pod_warnings(template.get("metadata") or {}, template.get("spec") or {}, "spec.template.")
+
+
 def _selector_and_template(spec: Object, old: Object | None) -> list[Cause]:
     if old is not None and all(spec.get(key) is old.get(key) for key in ("selector", "template")):
         return []  # the very objects that were found valid before
@@ -136,7 +148,14 @@ def _selector_and_template(spec: Object, old: Object | None) -> list[Cause]:
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             found.append(causes.invalid("spec.selector", {}, "empty selector is invalid for deployment"))
         elif not checks.is_valid_selector(selector):
-            return [*found, causes.invalid("spec.selector", selector, "invalid label selector")]
+            # In the order of the Go struct, not of the alphabet.
+            parts = [
+                f"{causes.quote(key)}:{causes.shown(selector[key])}"
+                for key in ("matchLabels", "matchExpressions")
+                if key in selector
+            ]
+            text = f"Invalid value: {{{','.join(parts)}}}: invalid label selector"
+            return [*found, Cause("FieldValueInvalid", text, "spec.selector")]
     return found + _template(spec["template"], selector)
 
 

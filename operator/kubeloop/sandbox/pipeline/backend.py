@@ -83,6 +83,8 @@ def in_version(record: Record, info: ResourceInfo) -> Object:
     obj = as_read(record, info).obj
     if obj["apiVersion"] == info.api_version:
         return obj
+    if info.shared is not None:
+        return info.shared.shown(obj)
     return {**obj, "apiVersion": info.api_version}
 
 

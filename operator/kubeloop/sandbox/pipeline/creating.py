@@ -70,7 +70,7 @@ def create(
             if backend.store.get(info.key, namespace, name) is not None:
                 raise _taken(backend, call, namespace, name)
             return Result(new, None, created=True)
-        stored = as_stored(call, {**new, "apiVersion": info.storage_api_version})
+        stored = as_stored(call, info.to_storage(new))
         try:
             record = backend.store.create(info.key, namespace, name, stored)
         except Exists:
@@ -118,7 +118,7 @@ def _before_create(backend: Backend, call: Call, obj: Object, *, tracked: bool) 
     causes += info.schema.validate(new)
     causes += strategy.validate_create(new)
     if causes:
-        raise invalid(info.kind, info.group, new["metadata"].get("name", ""), causes)
+        raise invalid(info.kind, info.key[0], new["metadata"].get("name", ""), causes)
     for text in (*meta.finalizer_warnings(new, None), *strategy.warnings(new, None)):
         call.warn(text)
     return new

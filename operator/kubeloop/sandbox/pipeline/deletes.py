@@ -122,7 +122,7 @@ def _delete(
             return True, in_version(gone, info)
         if marked == obj or options.dry_run:
             return False, marked
-        stored = {**marked, "apiVersion": info.storage_api_version}
+        stored = info.to_storage(marked)
         try:
             record = store.update(info.key, current, stored)
         except Changed:

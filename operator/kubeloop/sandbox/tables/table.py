@@ -90,7 +90,7 @@ def column_definitions(info: ResourceInfo) -> list[Object]:
 def _row(info: ResourceInfo, obj: Object, include_object: str, now: datetime) -> Object:
     function = None if info.custom else ROWS.get(info.key)
     if function is not None:
-        cells = function(obj, now)
+        cells = function(obj if info.shared is None else info.shared.stored(obj), now)
     else:
         cells = [obj["metadata"].get("name", "")]
         cells += [_cell(obj, column, now) for column in info.columns or (AGE,)]

@@ -16,7 +16,7 @@ from kubeloop.sandbox.status import ApiFailure, invalid
 
 NOW = "2026-01-01T00:00:00Z"
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "answers.json").read_text())
-INFO = {info.plural: info for info in INFOS}
+INFO = {info.plural: info for info in INFOS if info.shared is None}
 
 
 def created(case: dict[str, Any]) -> dict[str, Any]:

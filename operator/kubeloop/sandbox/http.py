@@ -12,15 +12,16 @@ import contextlib
 import selectors
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Mapping
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import BinaryIO
 
+from kubeloop.sandbox.inprocess import Server
 from kubeloop.sandbox.pipeline.body import MAX_BODY
-from kubeloop.sandbox.pipeline.request import Request, Response
-from kubeloop.sandbox.pipeline.server import ApiServer
+from kubeloop.sandbox.pipeline.request import Delivery, Request, Response
 from kubeloop.sandbox.pipeline.watching import WatchBody
 
 MAX_LINE = 64 * 1024
@@ -40,7 +41,7 @@ class HttpServer:
 
     def __init__(
         self,
-        api: ApiServer,
+        api: Server,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -169,7 +170,7 @@ class _Connection:
     """One client connection and its thread."""
 
     def __init__(
-        self, server: HttpServer, sock: socket.socket, api: ApiServer, tls: ssl.SSLContext | None
+        self, server: HttpServer, sock: socket.socket, api: Server, tls: ssl.SSLContext | None
     ) -> None:
         self._server = server
         self._raw = sock
@@ -216,12 +217,41 @@ class _Connection:
         if body is None:
             return False
         answer = self._api.handle(Request(method, target, headers, body))
+        delivery = answer.delivery or Delivery()
+        if delivery.broken:
+            return self._serve_broken(delivery)
         if isinstance(answer, WatchBody):
-            return self._serve_watch(answer) and keep
-        self._sock.sendall(_answer(answer, head_only=method == "HEAD", keep=keep))
-        return keep
+            return self._serve_watch(answer, delivery) and keep
+        data = _answer(answer, head_only=method == "HEAD", keep=keep)
+        if answer.delivery is None:
+            self._sock.sendall(data)
+            return keep
+        cut = delivery.truncate
+        if cut is not None and cut < len(answer.body):
+            data = data[: len(data) - len(answer.body) + cut]
+        self._send_pieces(data, delivery.pieces)
+        return keep and cut is None
 
-    def _serve_watch(self, watch: WatchBody) -> bool:
+    def _serve_broken(self, delivery: Delivery) -> bool:
+        """No answer: silence until the client goes away, or an end without a word."""
+        if delivery.broken in ("silent", "late"):
+            with contextlib.suppress(OSError):
+                while self._raw.recv(4096):
+                    continue  # whatever it still says, it gets no answer
+        else:
+            self._reset()
+        return False
+
+    def _reset(self) -> None:
+        """Have the connection end with a reset instead of properly."""
+        self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def _send_pieces(self, data: bytes, size: int | None) -> None:
+        step = size or len(data) or 1
+        for start in range(0, len(data), step):
+            self._sock.sendall(data[start : start + step])
+
+    def _serve_watch(self, watch: WatchBody, delivery: Delivery) -> bool:
         """Send a watch until it ends; whether the connection can go on."""
         self._watch = watch
         probe = self._raw.dup() if self._tls is None else socket.socket(fileno=_dup(self._sock))
@@ -229,10 +259,22 @@ class _Connection:
             self._server.begin_watch(probe, watch)
             head = {**watch.headers, "transfer-encoding": "chunked"}
             self._sock.sendall(_head(watch.status, head))
+            left = delivery.truncate
             for chunk in watch.chunks():
-                self._sock.sendall(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+                part = chunk if left is None else chunk[:left]
+                size = delivery.pieces or len(part) or 1
+                for start in range(0, len(part), size):
+                    piece = part[start : start + size]
+                    self._sock.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+                if left is not None:
+                    left -= len(part)
+                    if left <= 0:
+                        return False
             self._sock.sendall(b"0\r\n\r\n")
             return True
+        except ConnectionResetError:
+            self._reset()
+            raise
         finally:
             self._watch = None
             watch.close()

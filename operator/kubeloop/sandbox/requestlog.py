@@ -21,7 +21,8 @@ class Entry:
     """One request. `verb` is as an audit log says it; `wrote` is whether the store changed.
 
     `internal` requests come from the sandbox's own controllers. A watch is logged when it starts.
-    `status` is the HTTP status code, `time` the sandbox's clock, `number` counts up.
+    `status` is the HTTP status code, `time` the sandbox's clock, `number` counts up. `fault` says what a
+    rule of `faults` did instead of answering; a request that got no answer at all has the status 0.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Entry:
     wrote: bool
     internal: bool
     path: str
+    fault: str = ""
 
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}".strip("/")

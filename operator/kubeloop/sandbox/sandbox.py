@@ -17,6 +17,8 @@ from kubeloop.clock import Clock, SystemClock
 from kubeloop.sandbox.access import Access, Authorizer, User
 from kubeloop.sandbox.builtins import INFOS
 from kubeloop.sandbox.controllers import Controllers, DeploymentOptions
+from kubeloop.sandbox.faults import Faults
+from kubeloop.sandbox.faults.injector import Injector
 from kubeloop.sandbox.http import HttpServer
 from kubeloop.sandbox.inprocess import InProcessTransport
 from kubeloop.sandbox.kubeconfig import kubeconfig
@@ -100,7 +102,10 @@ class Sandbox:
                 raise ValueError("rights come from an authorizer or from RBAC objects, not from both")
             self.backend.access.authorizer = Rbac(self.backend.store)
         self.api = ApiServer(self.backend)
-        self._client = InProcessTransport(self.api, internal=True)
+        self.faults = Faults(seed)
+        """What goes wrong on purpose, see `kubeloop.sandbox.faults`."""
+        self._injector = Injector(self.api, self.faults)
+        self._client = InProcessTransport(Injector(self.api, Faults()), internal=True)
         self._controllers = (
             Controllers(self.backend, self.api, deployments or DeploymentOptions()) if controllers else None
         )
@@ -125,13 +130,14 @@ class Sandbox:
                 from kubeloop.sandbox.tls import server_context
 
                 context, self._ca = server_context(self._host)
-            self._http = HttpServer(self.api, host=self._host, port=self._port, tls=context)
+            self._http = HttpServer(self._injector, host=self._host, port=self._port, tls=context)
             self._http.start()
         return self
 
     def stop(self, timeout: float = 10.0) -> None:
         """Close every watch and connection, stop the threads; waits up to `timeout` seconds for each."""
         self.api.stopped = True
+        self.faults.wake()
         if self._http is not None:
             self._http.stop(timeout)
             self._http = None
@@ -184,7 +190,7 @@ class Sandbox:
 
     def transport(self, token: str | None = None) -> InProcessTransport:
         """A new in-process transport."""
-        return InProcessTransport(self.api, token=token)
+        return InProcessTransport(self._injector, token=token)
 
     def kubeconfig(self, path: str | Path, *, token: str = "", namespace: str = "default") -> Path:
         """Write a kubeconfig (mode 0600) that leads here, and return its path."""

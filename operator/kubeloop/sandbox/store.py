@@ -196,6 +196,11 @@ class Store:
         table = self._tables.get(key)
         return 0 if table is None else table.changed
 
+    def oldest(self, key: ResourceKey) -> int:
+        """The oldest revision that a resource can be watched from."""
+        table = self._tables.get(key)
+        return self._compacted if table is None else max(self._compacted, table.begin)
+
     def resources(self) -> list[ResourceKey]:
         """The resources that have objects now."""
         with self._lock:
@@ -266,7 +271,7 @@ class Store:
         """
         with self._lock:
             table = self._table(key)
-            oldest = max(self._compacted, table.begin)
+            oldest = self.oldest(key)
             if after < oldest:
                 raise Compacted(after, oldest)
             watcher = Watcher(self, key, namespace, name)

@@ -7,7 +7,7 @@ import binascii
 import json
 from typing import Any
 
-from kubeloop.sandbox.pipeline.backend import Backend, Call, as_read
+from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version
 from kubeloop.sandbox.pipeline.body import SyntaxFailure, parse_json
 from kubeloop.sandbox.pipeline.encoding import Encoder, Encoding, respond
 from kubeloop.sandbox.pipeline.options import ListOptions, parse_revision, revision_failure
@@ -44,11 +44,27 @@ def get(backend: Backend, call: Call, encoding: Encoding) -> Response:
             raise revision_failure(error) from None
         if revision > backend.store.revision:
             raise too_large_resource_version(revision, backend.store.revision)
-    record = backend.store.get(info.key, target.namespace if info.namespaced else "", target.name)
+    record = _one(backend, call)
     if record is None:
         raise not_found(info.group, info.plural, target.name)
     encoder = Encoder(backend, info, encoding, query)
     return respond(200, encoder.record(record), encoder.content_type, call.request.headers, call.warnings)
+
+
+def _one(backend: Backend, call: Call) -> Record | None:
+    """The object a call names, as the server knows it."""
+    info, target, store = call.info, call.target, backend.store
+    namespace = target.namespace if info.namespaced else ""
+    if not call.request.changes_ago:
+        return store.get(info.key, namespace, target.name)
+    records = store.list_at(info.key, _behind(backend, call), namespace or None)
+    return next((record for record in records if record.name == target.name), None)
+
+
+def _behind(backend: Backend, call: Call) -> int:
+    """The newest revision that a server which lags behind knows."""
+    store = backend.store
+    return max(store.revision - call.request.changes_ago, store.compacted)
 
 
 def list_objects(backend: Backend, call: Call, encoding: Encoding, options: ListOptions) -> Response:
@@ -76,7 +92,7 @@ def select(backend: Backend, call: Call, options: ListOptions) -> tuple[list[Rec
     prefix = f"{namespace}/" if namespace else ""
     if start:
         state = [r for r in state if object_key(r.namespace, r.name)[len(prefix) :] >= start]
-    selected = state if matches is None else [r for r in state if matches(as_read(r, info).obj)]
+    selected = state if matches is None else [r for r in state if matches(in_version(r, info))]
     meta: dict[str, Any] = {"resourceVersion": str(revision)}
     limit = options.limit
     if limit > 0 and len(selected) > limit:
@@ -103,6 +119,9 @@ def _first_page(
     if asked > store.revision:
         raise too_large_resource_version(asked, store.revision)
     exact = options.match == "Exact" or (options.match == "" and options.limit > 0 and asked > 0)
+    if call.request.changes_ago and not exact:
+        behind = _behind(backend, call)
+        return store.list_at(info.key, behind, namespace), behind
     if not exact:
         # "" asks for the newest state, "0" and "not older" for any: the newest always does.
         return store.current(info.key, namespace)

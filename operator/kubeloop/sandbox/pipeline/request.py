@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 from urllib.parse import parse_qsl, unquote
 
 
@@ -72,6 +73,9 @@ class Request:
     internal: bool = False
     """Whether a controller of the sandbox itself asks; set by code, never by a client."""
 
+    changes_ago: int = 0
+    """How far behind the server is when it answers reads; set by faults."""
+
     path: str = field(init=False)
     query: dict[str, str] = field(init=False)
 
@@ -88,6 +92,21 @@ def _parse_query(query: str) -> dict[str, str]:
     return result
 
 
+Broken = Literal["", "refused", "reset", "silent", "late"]
+"""How a connection ends without an answer: silent ones and late ones by the client's own timeout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What goes wrong on the way to the client (see `faults`); the transports show it."""
+
+    broken: Broken = ""
+    truncate: int | None = None
+    pieces: int | None = None
+    unhandled: bool = False
+    """Whether the server never saw the request."""
+
+
 @dataclass(slots=True)
 class Response:
     """A finished answer. Structurally what the runtime's `Response` protocol asks for."""
@@ -95,3 +114,4 @@ class Response:
     status: int
     headers: dict[str, str]
     body: bytes
+    delivery: Delivery | None = None

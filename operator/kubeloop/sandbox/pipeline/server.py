@@ -100,7 +100,7 @@ class ApiServer:
         """The whole pipeline. Never raises; a fault of the sandbox is a 500 kept in `backend.faults`."""
         backend = self.backend
         target = parse_path(request.path)
-        verb = _verb(request, target)
+        verb = verb_of(request, target)
         user = SYSTEM
         call: Call | None = None
         answer: Answer
@@ -243,8 +243,20 @@ class ApiServer:
             body = encode_value(obj, encoding.media_type)
         return respond(status, body, encoding.media_type, headers, call.warnings)
 
+    def note(self, request: Request, user: str, status: int, fault: str) -> None:
+        """Put a request that never got here into the log: a fault answered it (status 0: nobody did)."""
+        target = parse_path(request.path)
+        self._record(request, target, verb_of(request, target), User(user), None, status, fault)
+
     def _record(
-        self, request: Request, target: Target, verb: str, user: User, call: Call | None, status: int
+        self,
+        request: Request,
+        target: Target,
+        verb: str,
+        user: User,
+        call: Call | None,
+        status: int,
+        fault: str = "",
     ) -> None:
         backend = self.backend
         backend.log.add(
@@ -264,6 +276,7 @@ class ApiServer:
                 wrote=call.wrote if call is not None else False,
                 internal=request.internal,
                 path=request.path,
+                fault=fault,
             )
         )
 
@@ -273,7 +286,7 @@ def _real(target: Target) -> bool:
     return target.group in REAL_GROUPS or target.resource in REAL_RESOURCES.get(target.group, ())
 
 
-def _verb(request: Request, target: Target) -> str:
+def verb_of(request: Request, target: Target) -> str:
     """The verb as audit and RBAC say it."""
     method = request.method
     if not target.resource:

@@ -6,12 +6,14 @@ polls it): there is no thread per watch in here, and nothing is computed for a w
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 from kubeloop.clock import Clock
-from kubeloop.sandbox.pipeline.backend import Backend, Call, as_read, in_version
+from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version
 from kubeloop.sandbox.pipeline.encoding import Encoder, Encoding
 from kubeloop.sandbox.pipeline.options import ListOptions, parse_revision, revision_failure
+from kubeloop.sandbox.pipeline.request import Delivery
 from kubeloop.sandbox.pipeline.selectors import Predicate, predicate
 from kubeloop.sandbox.registry import Object, ResourceInfo
 from kubeloop.sandbox.status import ApiFailure, expired
@@ -46,6 +48,7 @@ class WatchBody:
         content_type: str,
     ) -> None:
         self.status = 200
+        self.delivery: Delivery | None = None
         self.headers = {"content-type": content_type, "cache-control": "no-cache, private"}
         self._clock = clock
         self._watcher = watcher
@@ -55,6 +58,7 @@ class WatchBody:
         self._deadline = clock.monotonic() + timeout
         self._next_bookmark = self._bookmark_time()
         self._ended = False
+        self._own_wake = threading.Condition()  # where there is no watcher: the history was too short
 
     def poll(self) -> list[bytes] | None:
         """What can be sent now, without waiting; None when the watch has ended."""
@@ -102,6 +106,11 @@ class WatchBody:
                     due = min(due, self._next_bookmark)
                 self._clock.wait(watcher.wake, due - self._clock.monotonic())
 
+    @property
+    def wake(self) -> threading.Condition:
+        """Notified when there may be something to send, and when it is closed."""
+        return self._watcher.wake if self._watcher is not None else self._own_wake
+
     def close(self) -> None:
         """End the watch."""
         self._ended = True
@@ -133,14 +142,24 @@ def watch(
     initial: list[bytes] = []
     watcher: Watcher | None
     # Without a revision (or with 0) a watch begins with the current state, unless that was declined.
+    ago = call.request.changes_ago
     if send_initial or (send_initial is None and revision == 0):
-        records, now, watcher = store.list_and_watch(info.key, namespace, name)
+        if ago:
+            # A server that lags behind begins with the state it knows; all that was since then follows.
+            now = max(store.revision - ago, store.oldest(info.key))
+            records = [r for r in store.list_at(info.key, now, namespace) if name in (None, r.name)]
+            watcher = store.watch(info.key, now, namespace, name)
+        else:
+            records, now, watcher = store.list_and_watch(info.key, namespace, name)
         initial = [lines.line("ADDED", in_version(r, info), r) for r in records if lines.wanted(r)]
         if options.bookmarks:
             initial.append(lines.bookmark(now, initial_end=True))
     else:
+        after = revision or store.revision
+        if ago:
+            after = max(after - ago, store.oldest(info.key))
         try:
-            watcher = store.watch(info.key, revision or store.revision, namespace, name)
+            watcher = store.watch(info.key, after, namespace, name)
         except Compacted as error:
             watcher = None
             initial = [error_line(expired(f"too old resource version: {error.asked} ({error.oldest})"))]
@@ -169,15 +188,15 @@ class _Lines:
         self._matches = matches
 
     def wanted(self, record: Record) -> bool:
-        return self._matches is None or self._matches(as_read(record, self._info).obj)
+        return self._matches is None or self._matches(in_version(record, self._info))
 
     def event(self, event: Event) -> bytes | None:
         """The line for one change: what enters or leaves the selection is ADDED or DELETED."""
         record, previous = event.record, event.previous
         if self._matches is None:
             return self.line(event.type, None, record)
-        before = previous is not None and self._matches(previous.obj)
-        after = event.type != "DELETED" and self._matches(record.obj)
+        before = previous is not None and self._matches(in_version(previous, self._info))
+        after = event.type != "DELETED" and self._matches(in_version(record, self._info))
         if after:
             return self.line("MODIFIED" if before else "ADDED", None, record)
         if not before or previous is None:
@@ -186,7 +205,7 @@ class _Lines:
             return self.line("DELETED", None, record)
         # It left the selection: the client gets the last state that was in it, at the new revision.
         metadata = {**previous.obj["metadata"], "resourceVersion": str(record.revision)}
-        last = {**previous.obj, "apiVersion": self._info.api_version, "metadata": metadata}
+        last = {**in_version(previous, self._info), "metadata": metadata}
         return self.line("DELETED", last, None)
 
     def line(self, kind: str, obj: Object | None, record: Record | None) -> bytes:

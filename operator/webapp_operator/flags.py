@@ -91,8 +91,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error("--metrics-secure needs --metrics-bind-address, which is switched off")
     if args.metrics_cert_dir and not args.metrics_secure:
         parser.error("--metrics-cert-dir only goes with --metrics-secure")
-    shared = args.health_bind_address is not None and args.health_bind_address == args.metrics_bind_address
-    if args.metrics_secure and shared:
+    if args.metrics_secure and one_address(args):
         parser.error("--metrics-secure needs another --metrics-bind-address than --health-bind-address has")
     if not args.once:
         from kubeloop.leader.settings import ElectionSettings
@@ -101,6 +100,12 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             ElectionSettings("x", args.lease_duration, args.renew_deadline, args.retry_period)
         except ValueError as error:
             parser.error(str(error))
+
+
+def one_address(args: argparse.Namespace) -> bool:
+    """Whether all endpoints are to be served at one address. Port 0 is any free one: two of them."""
+    health, metrics = args.health_bind_address, args.metrics_bind_address
+    return health is not None and health == metrics and not health.endswith(":0") and health not in ("", "0")
 
 
 def _workers(text: str) -> int:

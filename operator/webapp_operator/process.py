@@ -27,7 +27,7 @@ from kubeloop.manager.statusz import statusz
 from kubeloop.manager.telemetry import Telemetry
 from kubeloop.observe import fields
 from kubeloop.observe.events import EventRecorder
-from webapp_operator.flags import version
+from webapp_operator.flags import one_address, version
 from webapp_operator.reconcile import webapp_controller
 
 HEALTH_PORT, METRICS_PORT = 8081, 8080
@@ -124,7 +124,7 @@ def _add_servers(
         "/metrics": _metrics(telemetry),
         "/statusz": statusz(ManagerState(manager, about).read),
     }
-    if args.metrics_bind_address == args.health_bind_address and args.health_bind_address is not None:
+    if one_address(args):
         health.add(Routes(pages))
         _add_server(manager, "health", args.health_bind_address, 0, health, config)
         return

@@ -56,6 +56,10 @@ class PodStrategy(BuiltinStrategy):
         status = {"phase": "Pending", "qosClass": quality_of_service(spec)}
         return {**obj, "spec": spec, "status": status}
 
+    def prepare_update(self, obj: Object, old: Object) -> Object:
+        obj = super().prepare_update(obj, old)
+        return obj if obj["spec"] is old["spec"] else {**obj, "spec": _tolerating(obj["spec"])}
+
     def prepare_status_update(self, obj: Object, old: Object) -> Object:
         metadata = {k: v for k, v in obj["metadata"].items() if k != "ownerReferences"}
         if "ownerReferences" in old["metadata"]:
@@ -90,6 +94,12 @@ def _default_spec(spec: Object) -> Object:
 
 def _admitted(spec: Object) -> Object:
     account = spec.get("serviceAccountName") or "default"
+    spec = _tolerating(spec)
+    return {**_ADMITTED, **spec, "serviceAccountName": account, "serviceAccount": account}
+
+
+def _tolerating(spec: Object) -> Object:
+    """With the default tolerations of nodes that are lost (admission plugin DefaultTolerationSeconds)."""
     tolerations = list(spec.get("tolerations") or ())
     for condition in ("not-ready", "unreachable"):
         key = f"node.kubernetes.io/{condition}"
@@ -104,13 +114,7 @@ def _admitted(spec: Object) -> Object:
                     "tolerationSeconds": _TOLERATION_SECONDS,
                 }
             )
-    return {
-        **_ADMITTED,
-        **spec,
-        "serviceAccountName": account,
-        "serviceAccount": account,
-        "tolerations": tolerations,
-    }
+    return {**spec, "tolerations": tolerations}
 
 
 def _fixed_part(spec: Object) -> Object:

@@ -1,4 +1,4 @@
-"""What the server warns of in pods that it accepts (kubernetes: pkg/api/pod/warnings.go), as far as simulated."""
+"""What the server warns of in pods that it accepts (kubernetes: pkg/api/pod/warnings.go); the usual ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 def pod_warnings(metadata: Object, spec: Object, prefix: str) -> list[str]:
-    """Warnings about a pod or a pod template; `prefix` is where it stands (``spec.template.``, or nothing)."""
+    """Warnings about a pod or a pod template; `prefix` is where it stands (``spec.template.`` or empty)."""
     found = list(_annotations(metadata.get("annotations") or {}, f"{prefix}metadata.annotations"))
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(kind) or ()):

@@ -55,7 +55,7 @@ def create_object(backend: Backend, call: Call) -> Result:
 
 def update_object(backend: Backend, call: Call) -> Result:
     """PUT of an object or of its status."""
-    info, strategy = call.info, call.info.strategy
+    strategy = call.info.strategy
     options = start(call, "UpdateOptions")
     obj = place(call, decode_body(call, media_type(call.request.headers), options))
     check_name(call, obj)

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from kubeloop.sandbox.cel import require, uses_rules
-from kubeloop.sandbox.schema import causes, listtype, structural
+from kubeloop.sandbox.schema import causes, embedded, listtype, structural
 from kubeloop.sandbox.schema.compile import BuiltinCompiler, compile_structural
 from kubeloop.sandbox.schema.decode import DecodeError, decode, decode_over
 from kubeloop.sandbox.schema.node import DEDUCED, Node
@@ -145,6 +145,7 @@ class CustomSchema(KindSchema):
         status = openapi.get("properties", {}).get("status")
         self._status_check = Check(status) if status else None
         self._rules = _rules(openapi)
+        self._embeds = embedded.leads_to_embedded(root)
 
     def empty(self) -> Object:
         return {"apiVersion": self.api_version, "kind": self.kind}
@@ -158,6 +159,8 @@ class CustomSchema(KindSchema):
         result: Object = structural.prune(obj, self._structural, "", unknown, root=True)
         result, strange = self._with_clean_metadata(result)
         unknown += [f"metadata.{path}" for path in strange]
+        if self._embeds:
+            result = embedded.clean(result, self._structural, "", self._tidy, unknown)
         return structural.drop_nulls(result, self._structural), sorted(unknown)
 
     def converted(self, obj: Object, base: Object) -> Object:
@@ -169,15 +172,21 @@ class CustomSchema(KindSchema):
         metadata = obj.get("metadata")
         if not isinstance(metadata, dict):
             return obj, []
+        clean, strange = self._tidy(metadata)
+        return (obj if clean is metadata else {**obj, "metadata": clean}), strange
+
+    def _tidy(self, metadata: Object) -> tuple[Object, list[str]]:
+        """Metadata as its Go type holds it, and the unknown fields of it."""
         try:
-            clean, strange = decode(metadata, self._meta)
+            return decode(metadata, self._meta)
         except DecodeError as error:
             raise bad_request(str(error)) from error
-        return (obj if clean is metadata else {**obj, "metadata": clean}), strange
 
     def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
         found = problems(self._check, obj) if old is None else problems(self._check, obj, old)
         result = to_causes(found) if found else []
+        if self._embeds:
+            result += embedded.validate(obj, self._structural, "", _check_metadata)
         return self._with_rules(result + self._list_causes(obj, old), obj, old)
 
     def validate_status(self, obj: Object, old: Object) -> list[Cause]:
@@ -207,6 +216,12 @@ class CustomSchema(KindSchema):
         if found and old is not None and listtype.duplicates(old, self._structural):
             return []
         return found
+
+
+def _check_metadata(metadata: Object) -> list[Cause]:
+    from kubeloop.sandbox.pipeline.metadata import validate_create  # which imports this package
+
+    return validate_create(metadata, "path", namespaced="namespace" in metadata)
 
 
 def _rules(openapi: Object) -> Rules | None:

@@ -8,8 +8,8 @@ The contract
   watch can be closed from any thread, and then ends at once. Setting the stop event ends all
   waiting for a retry.
 * **Retried when right.** 429 always; lost answers, 502, 503 and 504 when the request is repeatable; 401 once,
-  with credentials read anew. Retry-After is respected up to 10 s a wait; beyond that the caller's own
-  backoff takes over, with the number in the error.
+  with credentials read anew; what timed out never. Retry-After is respected up to 10 s a wait; beyond that
+  the caller's own backoff takes over, with the number in the error.
 * **Errors by type.** `ApiError` and its subclasses carry the server's Status, `TransportError` says that
   there was no usable answer, `ConfigError` that it is unknown whom to ask. All name verb and object.
   None holds a credential, and no request is sent without one because a source failed.

@@ -47,6 +47,8 @@ class RetryPolicy:
         if isinstance(error, CredentialsError):
             return False  # the credential source has its own pace
         if isinstance(error, TransportError):
+            if isinstance(error.__cause__, TimeoutError):
+                return False  # it has cost half a minute; four of them would keep a worker for two
             return repeatable or not error.sent
         if error.code in REJECTED:
             return True

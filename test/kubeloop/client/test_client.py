@@ -153,7 +153,7 @@ def test_setting_the_stop_event_ends_the_waiting(scripted: Any, tools: Any) -> N
 
 
 def test_a_lost_answer_is_asked_for_again_where_that_is_safe(scripted: Any, tools: Any) -> None:
-    client, _ = scripted(ConnectionResetError("reset"), TimeoutError("slow"), tools.answer(THING))
+    client, _ = scripted(ConnectionResetError("reset"), BrokenPipeError("gone"), tools.answer(THING))
     assert client.get(tools.things, "a", "ns") == THING
     client, _ = scripted(ConnectionResetError("reset"), tools.answer(THING))
     assert client.patch(tools.things, "a", "ns", MergePatch({})).object == THING
@@ -229,7 +229,7 @@ def test_a_generated_name_is_not_created_twice(scripted: Any, tools: Any) -> Non
 
 
 def test_a_delete_whose_answer_was_lost_counts_when_the_object_is_gone(scripted: Any, tools: Any) -> None:
-    client, _ = scripted(TimeoutError(), tools.refusal(404, "NotFound"))
+    client, _ = scripted(ConnectionResetError(), tools.refusal(404, "NotFound"))
     assert client.delete(tools.things, "a", "ns")["status"] == "Success"
     with pytest.raises(NotFound):
         scripted(tools.refusal(404, "NotFound"))[0].delete(tools.things, "a", "ns")

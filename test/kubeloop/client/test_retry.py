@@ -56,6 +56,13 @@ def test_a_lost_connection_is_repeated_only_if_that_does_no_harm() -> None:
     assert delay(TransportError("x", "y", "refused", sent=False), repeatable=False) is not None
 
 
+def test_a_timeout_is_left_to_the_caller() -> None:
+    """It has waited long enough: eight objects whose requests hang must not keep all workers for minutes."""
+    late = TransportError("x", "y", "timed out")
+    late.__cause__ = TimeoutError("timed out")
+    assert delay(late) is None
+
+
 def test_an_idle_connection_that_was_closed_is_replaced_at_once() -> None:
     stale = TransportError("x", "y", "closed")
     stale.__cause__ = StaleConnection()

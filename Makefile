@@ -28,6 +28,10 @@ test: ## Lint, types, import layers, generated files and every test that needs n
 test-e2e: ## The end-to-end tests on the real control plane; ARGS="-k name" picks some
 	@hack/test-e2e.sh $(ARGS)
 
+.PHONY: test-compat
+test-compat: ## Unmodified clients judge the sandbox: kubectl (two minors), kopf, client-go, kube-rs
+	@hack/compat.sh $(ARGS)
+
 .PHONY: lint
 lint: ## ruff (rules and format) and shellcheck
 	@hack/lint.sh

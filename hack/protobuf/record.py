@@ -20,7 +20,10 @@ FILES = {
     "k8s.io.api.core.v1": "api@{v}/core/v1/generated.proto",
     "k8s.io.api.apps.v1": "api@{v}/apps/v1/generated.proto",
     "k8s.io.api.rbac.v1": "api@{v}/rbac/v1/generated.proto",
+    "k8s.io.api.events.v1": "api@{v}/events/v1/generated.proto",
     "k8s.io.api.coordination.v1": "api@{v}/coordination/v1/generated.proto",
+    "k8s.io.api.authentication.v1": "api@{v}/authentication/v1/generated.proto",
+    "k8s.io.api.authorization.v1": "api@{v}/authorization/v1/generated.proto",
     "k8s.io.api.autoscaling.v1": "api@{v}/autoscaling/v1/generated.proto",
     "k8s.io.apimachinery.pkg.apis.meta.v1": "apimachinery@{v}/pkg/apis/meta/v1/generated.proto",
     "k8s.io.apimachinery.pkg.runtime": "apimachinery@{v}/pkg/runtime/generated.proto",
@@ -34,7 +37,16 @@ KINDS = {
         "k8s.io.api.rbac.v1",
         "ClusterRole ClusterRoleBinding Role RoleBinding",
     ),
+    "events.k8s.io/v1": ("k8s.io.api.events.v1", "Event"),
     "coordination.k8s.io/v1": ("k8s.io.api.coordination.v1", "Lease"),
+    "authentication.k8s.io/v1": (
+        "k8s.io.api.authentication.v1",
+        "SelfSubjectReview TokenRequest TokenReview",
+    ),
+    "authorization.k8s.io/v1": (
+        "k8s.io.api.authorization.v1",
+        "LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
+    ),
     "autoscaling/v1": ("k8s.io.api.autoscaling.v1", "Scale"),
     "meta.k8s.io/v1": ("k8s.io.apimachinery.pkg.apis.meta.v1", "DeleteOptions"),
 }

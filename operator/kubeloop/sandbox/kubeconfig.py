@@ -9,6 +9,11 @@ from pathlib import Path
 import yaml
 
 
+NOBODY = {"username": "nobody", "password": "none"}
+"""Credentials that a sandbox with tokens takes for anonymous, and one without does not look at: over TLS
+kubectl asks its user for a name and a password when it finds none."""
+
+
 def kubeconfig(path: Path, url: str, *, ca: bytes = b"", token: str = "", namespace: str = "default") -> Path:
     """Write it (mode 0600, whole or not at all) and return its path. `ca` is PEM, empty for plain HTTP."""
     cluster: dict[str, str] = {"server": url}
@@ -19,7 +24,7 @@ def kubeconfig(path: Path, url: str, *, ca: bytes = b"", token: str = "", namesp
         "kind": "Config",
         "current-context": "sandbox",
         "clusters": [{"name": "sandbox", "cluster": cluster}],
-        "users": [{"name": "sandbox", "user": {"token": token} if token else {}}],
+        "users": [{"name": "sandbox", "user": {"token": token} if token else NOBODY}],
         "contexts": [
             {
                 "name": "sandbox",

@@ -187,14 +187,17 @@ class _Connection:
         if watch is not None:
             watch.close()
         with contextlib.suppress(OSError):
-            self._raw.shutdown(socket.SHUT_RDWR)
+            socket.socket.shutdown(self._raw, socket.SHUT_RDWR)
 
     def _run(self) -> None:
         try:
             self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 self._raw.settimeout(HANDSHAKE_TIMEOUT)
-                self._sock = self._tls.wrap_socket(self._raw, server_side=True)
+                # The descriptor moves over: from here on the raw socket is the TLS one without TLS's methods.
+                self._sock = self._tls.wrap_socket(self._raw, server_side=True, do_handshake_on_connect=False)
+                self._raw = self._sock
+                self._sock.do_handshake()
                 self._sock.settimeout(None)
             with self._sock.makefile("rb") as reader:
                 while self._serve_one(reader):
@@ -236,7 +239,7 @@ class _Connection:
         """No answer: silence until the client goes away, or an end without a word."""
         if delivery.broken in ("silent", "late"):
             with contextlib.suppress(OSError):
-                while self._raw.recv(4096):
+                while socket.socket.recv(self._raw, 4096):
                     continue  # whatever it still says, it gets no answer
         else:
             self._reset()

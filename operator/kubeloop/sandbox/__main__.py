@@ -11,6 +11,7 @@ from types import FrameType
 import yaml
 
 from kubeloop.clock import StopEvent
+from kubeloop.sandbox.clocks import MovableClock
 from kubeloop.sandbox.controllers import DeploymentOptions
 from kubeloop.sandbox.sandbox import Sandbox, SandboxError
 
@@ -68,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
         host=options.host,
         port=options.port,
         tls=options.tls,
+        clock=MovableClock(),
+        admin=True,
         deployments=DeploymentOptions(ready_after=options.ready_after),
     )
     try:

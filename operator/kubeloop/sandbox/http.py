@@ -19,6 +19,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import BinaryIO
 
+from kubeloop.sandbox.admin import PREFIX, Admin
 from kubeloop.sandbox.inprocess import Server
 from kubeloop.sandbox.pipeline.body import MAX_BODY
 from kubeloop.sandbox.pipeline.request import Delivery, Request, Response
@@ -46,8 +47,10 @@ class HttpServer:
         host: str = "127.0.0.1",
         port: int = 0,
         tls: ssl.SSLContext | None = None,
+        admin: Admin | None = None,
     ) -> None:
         self._api = api
+        self.admin = admin
         self._tls = tls
         self._listener = socket.create_server((host, port), backlog=BACKLOG)
         self.host, self.port = self._listener.getsockname()[:2]
@@ -178,7 +181,7 @@ class _Connection:
         self._api = api
         self._tls = tls
         self._watch: WatchBody | None = None
-        peer = sock.getpeername()[1] if sock.family != socket.AF_UNIX else 0
+        self._peer, peer = sock.getpeername()[:2]
         self.thread = threading.Thread(target=self._run, name=f"sandbox-http-peer-{peer}", daemon=True)
 
     def close(self) -> None:
@@ -219,7 +222,11 @@ class _Connection:
         body = _read_body(reader, headers)
         if body is None:
             return False
-        answer = self._api.handle(Request(method, target, headers, body))
+        request = Request(method, target, headers, body)
+        if self._server.admin is not None and request.path.startswith(PREFIX):
+            answer: Response | WatchBody = self._server.admin.handle(request, self._peer)
+        else:
+            answer = self._api.handle(request)
         delivery = answer.delivery or Delivery()
         if delivery.broken:
             return self._serve_broken(delivery)

@@ -21,6 +21,14 @@ class Compacted(Exception):
         self.oldest = oldest
 
 
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A whole state of the store."""
+
+    revision: int
+    items: dict[ResourceKey, dict[str, Record]]
+
+
 class Exists(Exception):
     """A create found the key taken."""
 

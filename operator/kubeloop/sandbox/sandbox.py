@@ -2,54 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import random
-import time
+import ssl
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from urllib.parse import quote
-
-import yaml
+from typing import Literal
 
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.sandbox.access import Access, Authorizer, User
+from kubeloop.sandbox.admin import Admin
 from kubeloop.sandbox.builtins import INFOS
 from kubeloop.sandbox.controllers import Controllers, DeploymentOptions
+from kubeloop.sandbox.crd import established
 from kubeloop.sandbox.faults import Faults
 from kubeloop.sandbox.faults.injector import Injector
+from kubeloop.sandbox.helpers import Helpers, SandboxError
 from kubeloop.sandbox.http import HttpServer
 from kubeloop.sandbox.inprocess import InProcessTransport
 from kubeloop.sandbox.kubeconfig import kubeconfig
 from kubeloop.sandbox.pipeline.backend import CRDS, Backend
 from kubeloop.sandbox.pipeline.server import ApiServer
 from kubeloop.sandbox.rbac import DEFAULT_OBJECTS, Rbac
-from kubeloop.sandbox.registry import Object, Registry, ResourceInfo
+from kubeloop.sandbox.registry import Registry
 from kubeloop.sandbox.requestlog import RequestLog
-from kubeloop.sandbox.store import DEFAULT_HISTORY, Store
+from kubeloop.sandbox.store import DEFAULT_HISTORY, Backup, Store
+
+__all__ = ["DeploymentOptions", "Sandbox", "SandboxError", "SandboxFault"]
 
 DEFAULT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-USER_AGENT = "sandbox-test/1"
-SERVED_TIMEOUT = 10.0
-"""Seconds that a CRD gets to be served after it was applied with the direct helpers."""
 
 
 class SandboxFault(AssertionError):
     """The sandbox itself failed while it answered (the client saw a 500); raised when it is closed."""
 
 
-class SandboxError(Exception):
-    """A direct helper's request was refused; `status` is the server's Status object."""
-
-    def __init__(self, status: Object) -> None:
-        super().__init__(f"{status.get('code')} {status.get('reason')}: {status.get('message')}")
-        self.status = status
-        self.code = int(status.get("code", 0))
-        self.reason = str(status.get("reason", ""))
-
-
-class Sandbox:
+class Sandbox(Helpers):
     """An API server in memory, with the controllers that give Deployments, namespaces and owners their life.
 
     - `clock`: where its time comes from; a `FakeClock` makes it stand still until a test moves it.
@@ -61,6 +51,7 @@ class Sandbox:
     - `authorizer`: who may do what; `rbac` takes the rights from Role and ClusterRole objects instead (with a
       few of the real server's default roles in place).
     - `deployments`: how the simulated Deployments behave (readiness delay, images that never start).
+    - `admin`: serve ``/sandbox/`` over HTTP, to this machine only (see `admin`).
     - `history`: how many changes can be watched from; older ones answer 410.
 
     Use it as a context manager, or call `start` and `stop`.
@@ -82,13 +73,16 @@ class Sandbox:
         rbac: bool = False,
         deployments: DeploymentOptions | None = None,
         history: int = DEFAULT_HISTORY,
+        admin: bool = False,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self._step = step
+        self._has_controllers = controllers
         self._http_wanted = http
         self._host, self._port, self._tls = host, port, tls
         self._http: HttpServer | None = None
         self._ca = b""
+        self._context: ssl.SSLContext | None = None
         self.backend = Backend(
             store=Store(history=history),
             registry=Registry(INFOS),
@@ -106,10 +100,11 @@ class Sandbox:
         """What goes wrong on purpose, see `kubeloop.sandbox.faults`."""
         self._injector = Injector(self.api, self.faults)
         self._client = InProcessTransport(Injector(self.api, Faults()), internal=True)
-        self._controllers = (
-            Controllers(self.backend, self.api, deployments or DeploymentOptions()) if controllers else None
-        )
+        self._deployments = deployments or DeploymentOptions()
+        self._controllers = Controllers(self.backend, self.api, self._deployments) if controllers else None
+        self._admin = Admin(self) if admin else None
         self._running = False
+        self._restarting: threading.Thread | None = None
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -118,24 +113,41 @@ class Sandbox:
         if self._running:
             return self
         self._running = True
+        self._furnish()
+        if self._controllers is not None and not self._step:
+            self._controllers.start()
+        self._listen()
+        return self
+
+    def _furnish(self) -> None:
+        """Create what every cluster has from the beginning."""
         for name in DEFAULT_NAMESPACES:
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for obj in DEFAULT_OBJECTS if self._rbac else ():
             self.create(obj)
-        if self._controllers is not None and not self._step:
-            self._controllers.start()
-        if self._http_wanted:
-            context = None
-            if self._tls:
-                from kubeloop.sandbox.tls import server_context
 
-                context, self._ca = server_context(self._host)
-            self._http = HttpServer(self._injector, host=self._host, port=self._port, tls=context)
-            self._http.start()
-        return self
+    def _listen(self) -> None:
+        if not self._http_wanted:
+            return
+        if self._tls and self._context is None:
+            from kubeloop.sandbox.tls import server_context
+
+            self._context, self._ca = server_context(self._host)
+        server = HttpServer(
+            self._injector, host=self._host, port=self._port, tls=self._context, admin=self._admin
+        )
+        server.start()
+        self._port = server.port  # after a restart clients find it in the same place
+        self._http = server
 
     def stop(self, timeout: float = 10.0) -> None:
         """Close every watch and connection, stop the threads; waits up to `timeout` seconds for each."""
+        restarting = self._restarting
+        if restarting is not None:
+            restarting.join(timeout)
+        self._halt(timeout)
+
+    def _halt(self, timeout: float) -> None:
         self.api.stopped = True
         self.faults.wake()
         if self._http is not None:
@@ -196,120 +208,53 @@ class Sandbox:
         """Write a kubeconfig (mode 0600) that leads here, and return its path."""
         return kubeconfig(Path(path), self.url, ca=self._ca, token=token, namespace=namespace)
 
+    def backup(self) -> Backup:
+        """The present state, for `restart` to go back to."""
+        return self.backend.store.backup()
+
+    def restart(self, data: Literal["keep", "lose"] | Backup = "keep", *, timeout: float = 10.0) -> None:
+        """Go down and come up again in the same place.
+
+        Every connection and watch ends, and no watch reaches back to before. `data`: kept; lost, so that
+        resourceVersions begin anew; or replaced by an older backup, so that they go back. Rules of `faults`,
+        tokens and the log stay.
+        """
+        self.halt(timeout=timeout)
+        self.resume(data)
+
+    def halt(self, *, timeout: float = 10.0) -> None:
+        """Go down: connections are refused until `resume`."""
+        self._halt(timeout)
+
+    def resume(self, data: Literal["keep", "lose"] | Backup = "keep") -> None:
+        """Come up again after `halt`; `data` as in `restart`."""
+        store = self.backend.store
+        if data == "keep":
+            store.compact()
+        else:
+            store.restore(Backup(1, {}) if data == "lose" else data)
+            self.backend.registry.replace(remove=[i.key for i in self.backend.registry.infos() if i.custom])
+        if data == "lose":
+            self._furnish()
+        if self._controllers is not None:
+            self._controllers = Controllers(self.backend, self.api, self._deployments)
+            if not self._step:
+                self._controllers.start()
+            for record in store.current(CRDS)[0]:
+                if established(record.obj):
+                    self._await_served(record.obj)
+        self.api.stopped = False
+        self._listen()
+
+    def restart_soon(self, data: Literal["keep", "lose"]) -> None:
+        """Restart on a thread of its own: for whoever is served by what has to end."""
+        self._restarting = threading.Thread(target=self.restart, args=(data,), name="sandbox-restart")
+        self._restarting.start()
+
     def compact(self) -> None:
         """Forget the history: reads and watches from an older resourceVersion now answer 410."""
         self.backend.store.compact()
 
-    # -- direct helpers --------------------------------------------------------------------------
-
-    def apply_yaml(self, text: str, *, manager: str = "sandbox-test") -> list[Object]:
-        """Server-side apply (forced) of every document in `text`; the objects as they are then."""
-        return [self.apply(document, manager=manager) for document in yaml.safe_load_all(text) if document]
-
-    def apply(self, obj: Object, *, manager: str = "sandbox-test") -> Object:
-        """Server-side apply (forced) of one object; a CRD is served when this returns.
-
-        Raises `SandboxError`.
-        """
-        path = self._object_path(obj, name=True)
-        result = self._send(
-            "PATCH",
-            f"{path}?fieldManager={quote(manager)}&force=true",
-            obj,
-            content_type="application/apply-patch+yaml",
-        )
-        if obj["kind"] == "CustomResourceDefinition" and self._controllers is not None:
-            self._await_served(result)
-        return result
-
-    def _await_served(self, definition: Object) -> None:
-        """Wait until every served version of a CRD is there. Raises TimeoutError (names taken, say)."""
-        if self._step:
-            self.settle()
-            return
-        name, spec = definition["metadata"]["name"], definition["spec"]
-        group, plural = spec["group"], spec["names"]["plural"]
-        wanted = [version["name"] for version in spec["versions"] if version.get("served")]
-        watcher = self.backend.store.watch(CRDS, int(definition["metadata"]["resourceVersion"]), name=name)
-        deadline = time.monotonic() + SERVED_TIMEOUT
-        try:
-            with watcher.wake:
-                while not all(self.backend.registry.find(group, v, plural) for v in wanted):
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        raise TimeoutError(f"{name} was not served within {SERVED_TIMEOUT:g} s")
-                    # Served shortly after the event that tells so: hence the short wait.
-                    watcher.wake.wait(min(left, 0.02))
-        finally:
-            watcher.close()
-
-    def create(self, obj: Object) -> Object:
-        """Create one object. Raises `SandboxError`."""
-        return self._send("POST", self._object_path(obj, name=False), obj)
-
-    def get(self, resource: str, name: str, namespace: str | None = None) -> Object | None:
-        """One object (``sandbox.get("deployments.apps", "hello", "default")``), None when it is not there."""
-        try:
-            return self._send("GET", f"{self._path(resource, namespace)}/{quote(name)}")
-        except SandboxError as error:
-            if error.code == 404:
-                return None
-            raise
-
-    def list(self, resource: str, namespace: str | None = None) -> list[Object]:
-        """All objects of a resource (of one namespace)."""
-        found = self._send("GET", self._path(resource, namespace))
-        head = {"apiVersion": found["apiVersion"], "kind": found["kind"].removesuffix("List")}
-        return [{**head, **item} for item in found["items"]]
-
-    def patch(
-        self, resource: str, name: str, patch: Object, namespace: str | None = None, *, subresource: str = ""
-    ) -> Object:
-        """Merge patch. Raises `SandboxError`."""
-        path = f"{self._path(resource, namespace)}/{quote(name)}" + (f"/{subresource}" if subresource else "")
-        return self._send("PATCH", path, patch, content_type="application/merge-patch+json")
-
-    def delete(
-        self, resource: str, name: str, namespace: str | None = None, *, propagation: str = ""
-    ) -> Object:
-        """Delete one object. Raises `SandboxError`."""
-        query = f"?propagationPolicy={propagation}" if propagation else ""
-        return self._send("DELETE", f"{self._path(resource, namespace)}/{quote(name)}{query}")
-
     def now(self) -> datetime:
         """The sandbox's wall-clock time."""
         return self.clock.now().astimezone(UTC)
-
-    def _send(
-        self, method: str, target: str, body: Object | None = None, content_type: str = "application/json"
-    ) -> Object:
-        headers = {"content-type": content_type, "user-agent": USER_AGENT}
-        data = json.dumps(body, ensure_ascii=False).encode() if body is not None else None
-        response = self._client.request(method, target, headers=headers, body=data)
-        answer: Object = json.loads(response.body) if response.body[:1] == b"{" else {}
-        if response.status >= 400:
-            raise SandboxError(answer or {"code": response.status, "message": response.body.decode()})
-        return answer
-
-    def _path(self, resource: str, namespace: str | None) -> str:
-        plural, _, group = resource.partition(".")
-        info = self.backend.registry.any_version(group, plural)
-        if info is None:
-            raise SandboxError({"code": 404, "reason": "NotFound", "message": f"no resource {resource}"})
-        return _collection(info, namespace)
-
-    def _object_path(self, obj: Object, *, name: bool) -> str:
-        group, _, version = obj["apiVersion"].rpartition("/")
-        info = self.backend.registry.by_kind(group, version, obj["kind"])
-        if info is None:
-            message = f"no kind {obj['kind']} in {obj['apiVersion']}"
-            raise SandboxError({"code": 404, "reason": "NotFound", "message": message})
-        namespace = obj["metadata"].get("namespace") or "default" if info.namespaced else None
-        path = _collection(info, namespace)
-        return f"{path}/{quote(obj['metadata']['name'])}" if name else path
-
-
-def _collection(info: ResourceInfo, namespace: str | None) -> str:
-    base = f"/apis/{info.group}/{info.version}" if info.group else f"/api/{info.version}"
-    where = f"/namespaces/{quote(namespace)}" if namespace and info.namespaced else ""
-    return f"{base}{where}/{info.plural}"

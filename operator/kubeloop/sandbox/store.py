@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from kubeloop.sandbox.records import (
+    Backup,
     Changed,
     Compacted,
     Event,
@@ -27,9 +28,11 @@ from kubeloop.sandbox.records import (
     to_json,
 )
 from kubeloop.sandbox.registry import Object
+from kubeloop.sandbox.watcher import Watcher
 
 __all__ = [
     "DEFAULT_HISTORY",
+    "Backup",
     "Changed",
     "Compacted",
     "Event",
@@ -45,67 +48,6 @@ __all__ = [
 
 DEFAULT_HISTORY = 20_000
 """How many changes are kept before the oldest are compacted."""
-WATCH_QUEUE = 20_000
-"""How many undelivered events a watcher may have before it is closed, as the real server drops slow ones."""
-
-
-class Watcher:
-    """Events of one resource (optionally one namespace, one name), queued until they are taken.
-
-    `key` None means all resources. `wake` is a condition that its reader waits on; it is notified on each
-    event and on close. Several watchers of one reader may share it.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        key: ResourceKey | None,
-        namespace: str | None,
-        name: str | None,
-        wake: threading.Condition | None = None,
-    ) -> None:
-        self._store = store
-        self.key = key
-        self.namespace = namespace
-        self.name = name
-        self.wake = wake or threading.Condition()
-        self._events: deque[Event] = deque()
-        self.closed = False
-        self.overflowed = False
-
-    def put(self, event: Event) -> None:
-        """Called by the store, in revision order."""
-        with self.wake:
-            if len(self._events) >= WATCH_QUEUE:
-                self.overflowed = True
-            else:
-                self._events.append(event)
-            self.wake.notify_all()
-
-    def take(self) -> list[Event]:
-        """All queued events; empty when there are none. Never waits."""
-        with self.wake:
-            events = list(self._events)
-            self._events.clear()
-            return events
-
-    def ready(self) -> bool:
-        """Whether there is something to do for the reader (hold `wake` to wait for it)."""
-        return bool(self._events) or self.closed or self.overflowed
-
-    def progress(self) -> int | None:
-        """The revision up to which everything has been taken; None while events are queued."""
-        return self._store.watcher_progress(self)
-
-    def pending(self) -> bool:
-        return bool(self._events)
-
-    def close(self) -> None:
-        """Stop receiving; a reader that waits is woken. Safe from any thread, any number of times."""
-        self._store.forget_watcher(self)
-        with self.wake:
-            self.closed = True
-            self.wake.notify_all()
 
 
 class _Table:
@@ -133,6 +75,8 @@ class Store:
         self._history = history
         self._revision = first_revision
         self._compacted = 0
+        self.epoch = 0
+        """How often another state was restored."""
         self._watching_all: list[Watcher] = []
 
     # -- reading ---------------------------------------------------------------------------------
@@ -259,6 +203,25 @@ class Store:
                     break
                 self._drop_oldest()
             self._compacted = max(self._compacted, limit)
+
+    def backup(self) -> Backup:
+        """The present state, to `restore` later."""
+        with self._lock:
+            return Backup(self._revision, {key: dict(table.items) for key, table in self._tables.items()})
+
+    def restore(self, backup: Backup) -> None:
+        """Be as at the time of `backup`, revisions included, without a history; all watchers are closed."""
+        for watcher in self.watchers():
+            watcher.close()
+        with self._lock:
+            self.epoch += 1
+            self._revision = self._compacted = backup.revision
+            self._order.clear()
+            self._tables = {}
+            for key, items in backup.items.items():
+                table = self._table(key)
+                table.items, table.keys = dict(items), sorted(items)
+                table.changed = backup.revision
 
     # -- watching --------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ ROLES = (GROUP, "roles")
 CLUSTER_ROLES = (GROUP, "clusterroles")
 BINDINGS = (GROUP, "rolebindings")
 CLUSTER_BINDINGS = (GROUP, "clusterrolebindings")
+_KEYS = (ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ class Rbac:
 
     def _grants(self, user: User, namespace: str) -> list[_Grant]:
         """The bindings that apply, kept until any RBAC object changes."""
-        version = tuple(self._store.changed(k) for k in (ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS))
+        store = self._store
+        version = (store.epoch, *(store.changed(key) for key in _KEYS))
         known = self._cache.get((user, namespace))
         if known is not None and known[0] == version:
             return known[1]

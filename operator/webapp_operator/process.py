@@ -35,6 +35,8 @@ HEALTH_PORT, METRICS_PORT = 8081, 8080
 
 EVENT_RETRIES = RetryPolicy(attempts=3, backoff=Backoff(base=1.0, cap=10.0))
 """Events are decoration: a server that is busy should not be asked too often for them."""
+EVENT_TIMEOUT = 5.0
+"""Seconds for one try."""
 
 _logger = logging.getLogger("webapp_operator")
 
@@ -67,6 +69,7 @@ def build_manager(config: ClusterConfig, args: argparse.Namespace, stop: StopEve
         fence=gate.check,
         observer=telemetry.requested,
         retry=EVENT_RETRIES,
+        timeout=EVENT_TIMEOUT,
     )
     manager = Manager(
         client,

@@ -24,6 +24,9 @@ from kubeloop.observe.events import EventRecorder
 SHUTDOWN_TIMEOUT = 30.0
 """Seconds that a stop may take in all (controller-runtime's GracefulShutdownTimeout)."""
 
+EVENTS_TIMEOUT = 2.0
+"""Seconds of it that may go into Events which are still to be written."""
+
 _logger = logging.getLogger("kubeloop.manager")
 
 
@@ -196,8 +199,9 @@ class Manager:
         for informer in self.informers.values():
             clean &= informer.join(left())
         if self._events is not None:
+            # Decoration: a server that hangs over an Event must not hold the lease.
             self._events.stop()
-            clean &= self._events.join(left())
+            self._events.join(min(left(), EVENTS_TIMEOUT))
         if self.elector is not None:
             self.elector.stop(release=clean)
             clean &= self.elector.join(left())

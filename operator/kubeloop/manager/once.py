@@ -138,12 +138,6 @@ def run_once(manager: Manager, recorder: Recorder, stop: StopEvent) -> Pass:
                 problems.append(f"not finished after {PASS_TIMEOUT:.0f} s")
             if stop.is_set():
                 problems.append("interrupted")
-            problems += [
-                f"{informer.kind_name} {key} is unreadable: {message}"
-                for running in manager.controllers
-                for informer in (manager.informers[running.controller.kind],)
-                for key, message in sorted(informer.undecodable.items())
-            ]
     finally:
         manager.stop(SHUTDOWN_TIMEOUT)
     return Pass(recorder.rows(), problems)

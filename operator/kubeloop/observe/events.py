@@ -28,8 +28,8 @@ BURST, REFILL = 25, 300.0
 """Writes about one object at once, and the seconds until it may have another (client-go's spam filter)."""
 
 TOTAL_BURST, TOTAL_REFILL = 25, 0.2
-"""The same for all objects together. Ten thousand new WebApps must not cost ten thousand more writes: what is
-beyond that waits its turn, and is dropped when `QUEUE_SIZE` wait already."""
+"""The same for all objects together. Ten thousand new WebApps must not cost ten thousand more writes, nor a
+trickle of them for an hour: beyond this only warnings wait for their turn, the rest is dropped."""
 
 SERIES_END = 360.0
 """Seconds after which the same thing again is a new event and no longer one more of its series."""
@@ -232,6 +232,10 @@ class EventRecorder:
                 wait = self._total.wait(self._clock.monotonic()) if self._waiting else None
                 if wait == 0:
                     return self._waiting.popleft()
+                if self._waiting and not self._waiting[0][0].warning:
+                    self._waiting.popleft()
+                    self._outcomes["dropped"] += 1
+                    continue
                 if self._stopping:
                     self._outcomes["dropped"] += len(self._waiting)
                     return None

@@ -211,11 +211,23 @@ def test_a_flood_over_many_objects_is_spread_over_time(
 ) -> None:
     """Thousands of new objects at once must not double the load on the server."""
     for n in range(TOTAL_BURST + 10):
-        recorder.emit(deployment(f"app-{n}"), "Created", "Created it")
+        recorder.emit(deployment(f"app-{n}"), "Failed", "Failed", warning=True)
     wait_for(lambda: len(client.created) == TOTAL_BURST)
     clock.advance(1.0)
 
     wait_for(lambda: len(client.created) == TOTAL_BURST + 5)
+
+
+def test_in_a_flood_what_is_no_warning_is_dropped_and_leaves_no_trickle(
+    recorder: EventRecorder, client: FakeClient, clock: FakeClock
+) -> None:
+    for n in range(TOTAL_BURST + 10):
+        recorder.emit(deployment(f"app-{n}"), "Created", "Created it")
+    wait_for(lambda: outcomes(recorder) == {"written": TOTAL_BURST, "dropped": 10})
+    clock.advance(60.0)
+    recorder.emit(deployment("later"), "Created", "Created it")
+
+    wait_for(lambda: len(client.created) == TOTAL_BURST + 1)
 
 
 def test_a_note_is_cut_to_what_the_server_takes(recorder: EventRecorder, client: FakeClient) -> None:

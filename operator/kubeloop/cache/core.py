@@ -10,6 +10,7 @@ Whoever drives it asks `next_action`, does that, and tells what came of it. The 
 * A watch that ends is resumed, also after 429, connection errors and internal errors. Only an expired version
   (410), a missing resource type, or no progress in several tries lead to a new list.
 * Failures wait: 0.8 s doubling up to 30 s, with jitter, from the start again only after a minute of health.
+  Only the first expired watch in a minute leads to a list at once.
   A missing CRD or missing rights are asked for every few seconds, as long as it takes.
 """
 
@@ -116,6 +117,7 @@ class ReflectorCore:
         self._not_before = 0.0
         self._stalled = 0
         self._opened: float | None = None
+        self._expired: float | None = None  # when a watch expired last
         self._initial = False  # within a streaming list
         self._cut_off = 0  # streaming lists that broke off in the middle
         self._events = 0
@@ -232,7 +234,7 @@ class ReflectorCore:
                 self._stall(Failure(Kind.UNREACHABLE, "the server ended the watch at once"), now)
         elif failure.kind in (Kind.EXPIRED, Kind.AHEAD, Kind.REFUSED):
             self._version = None
-            self._fail(failure, now, at_once=failure.kind is Kind.EXPIRED and self._failures == 0)
+            self._fail(failure, now, at_once=failure.kind is Kind.EXPIRED and self._expired_rarely(now))
         elif failure.kind is Kind.MISSING:
             self._version = None  # if it comes back it is another one
             self._fail(failure, now)
@@ -282,6 +284,12 @@ class ReflectorCore:
         # The server does not know how, or something on the way does not let it: a list will do.
         self._streaming = False
         self.failure = failure
+
+    def _expired_rarely(self, now: float) -> bool:
+        """Whether this is the first expired watch in a while. However often the server could not be reached
+        before: a restarted one answers 410 to all who come back, and has been waited for already."""
+        last, self._expired = self._expired, now
+        return last is None or now - last >= HEALTHY
 
     def _stall(self, failure: Failure, now: float) -> None:
         """A failure that may well be about the very place where we want to resume."""

@@ -123,6 +123,22 @@ def test_an_expired_watch_leads_to_a_list_at_once_but_only_the_first_time(core: 
     assert wait_of(core, 0) > 0
 
 
+def test_a_server_that_is_back_is_not_waited_for_again_because_the_watch_has_expired(
+    core: ReflectorCore,
+) -> None:
+    """bug report 3; a restarted API server answers 410 to every older version"""
+    listed(core)
+    now = 0.0
+    for _ in range(10):
+        core.next_action(now)
+        core.on_watch_ended(DOWN, now)
+        now += wait_of(core, now)
+    assert watch_of(core, now).version == "100"
+    core.on_watch_ended(GONE, now)
+    listed(core, "120", now)
+    assert watch_of(core, now).version == "120"
+
+
 def test_a_missing_resource_type_is_asked_for_every_few_seconds_for_ever(core: ReflectorCore) -> None:
     now = 0.0
     for _ in range(100):

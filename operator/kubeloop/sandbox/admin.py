@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -46,6 +47,13 @@ class Admin:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
+        self._then: Callable[[], None] | None = None
+
+    def finish(self) -> None:
+        """Called when an answer has been sent: does what would have ended its connection."""
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     def handle(self, request: Request, peer: str) -> Response:
         """One request from the address `peer`. Never raises."""
@@ -109,8 +117,7 @@ class Admin:
         data = _body(request).get("data", "keep")
         if data not in ("keep", "lose"):
             raise RefusedError(400, f"data is kept or lost, not {data!r}")
-        # Another thread: this one belongs to a connection that the restart ends.
-        self._sandbox.restart_soon(data)
+        self._then = partial(self._sandbox.restart_soon, data)
         return {}
 
     def _post_compact(self, request: Request, rest: str) -> Any:

@@ -67,7 +67,7 @@ class Helpers:
         name, spec = definition["metadata"]["name"], definition["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
         wanted = [version["name"] for version in spec["versions"] if version.get("served")]
-        watcher = self.backend.store.watch(CRDS, int(definition["metadata"]["resourceVersion"]), name=name)
+        watcher = self.backend.store.list_and_watch(CRDS, name=name)[2]
         deadline = time.monotonic() + SERVED_TIMEOUT
         try:
             with watcher.wake:

@@ -223,8 +223,10 @@ class _Connection:
         if body is None:
             return False
         request = Request(method, target, headers, body)
-        if self._server.admin is not None and request.path.startswith(PREFIX):
-            answer: Response | WatchBody = self._server.admin.handle(request, self._peer)
+        admin = self._server.admin
+        administered = admin is not None and request.path.startswith(PREFIX)
+        if admin is not None and administered:
+            answer: Response | WatchBody = admin.handle(request, self._peer)
         else:
             answer = self._api.handle(request)
         delivery = answer.delivery or Delivery()
@@ -235,6 +237,8 @@ class _Connection:
         data = _answer(answer, head_only=method == "HEAD", keep=keep)
         if answer.delivery is None:
             self._sock.sendall(data)
+            if admin is not None:
+                admin.finish()
             return keep
         cut = delivery.truncate
         if cut is not None and cut < len(answer.body):

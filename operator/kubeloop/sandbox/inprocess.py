@@ -136,7 +136,7 @@ class InProcessTransport:
     def _handle(
         self, method: str, target: str, headers: Mapping[str, str] | None, body: bytes | None, timeout: float
     ) -> Response | WatchBody:
-        if self._closed or self._server.stopped:
+        if self._closed or (self._server.stopped and not self._internal):
             raise ConnectionRefusedError("the sandbox is stopped")
         lowered = {name.lower(): value for name, value in headers.items()} if headers else {}
         if self._token is not None:

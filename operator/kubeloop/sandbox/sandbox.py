@@ -142,9 +142,7 @@ class Sandbox(Helpers):
 
     def stop(self, timeout: float = 10.0) -> None:
         """Close every watch and connection, stop the threads; waits up to `timeout` seconds for each."""
-        restarting = self._restarting
-        if restarting is not None:
-            restarting.join(timeout)
+        self.finish_restart(timeout)
         self._halt(timeout)
 
     def _halt(self, timeout: float) -> None:
@@ -250,6 +248,11 @@ class Sandbox(Helpers):
         """Restart on a thread of its own: for whoever is served by what has to end."""
         self._restarting = threading.Thread(target=self.restart, args=(data,), name="sandbox-restart")
         self._restarting.start()
+
+    def finish_restart(self, timeout: float) -> None:
+        """Wait up to `timeout` seconds for what `restart_soon` began."""
+        if self._restarting is not None:
+            self._restarting.join(timeout)
 
     def compact(self) -> None:
         """Forget the history: reads and watches from an older resourceVersion now answer 410."""

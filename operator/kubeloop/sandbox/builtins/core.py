@@ -96,6 +96,9 @@ class ConfigMapStrategy(BuiltinStrategy):
         return found + self.validate_create(obj)
 
 
+_NO_PEM = "tls: failed to find any PEM data in certificate input"
+
+
 class SecretStrategy(BuiltinStrategy):
     """Secrets: `stringData` is write-only and lands in `data`."""
 
@@ -113,6 +116,13 @@ class SecretStrategy(BuiltinStrategy):
         if sum(len(value) * 3 // 4 for value in data.values()) > MAX_SECRET_SIZE:
             found.append(causes.too_long("data", MAX_SECRET_SIZE))
         return found + _secret_type(obj, data)
+
+    def warnings(self, obj: Object, old: Object | None) -> list[str]:
+        if obj.get("type") != "kubernetes.io/tls" or (old is not None and old.get("data") == obj.get("data")):
+            return []
+        # Only that there is nothing like a certificate at all is noticed here.
+        certificate = base64.b64decode((obj.get("data") or {}).get("tls.crt") or "")
+        return [] if b"-----BEGIN " in certificate else [_NO_PEM]
 
     def validate_update(self, obj: Object, old: Object) -> list[Cause]:
         found = checks.immutable(obj.get("type"), old.get("type"), "type")

@@ -33,8 +33,7 @@ _ONLY = {
 
 
 class PodStrategy(BuiltinStrategy):
-    """Pods. Of admission the service account's name, priority and the default tolerations are simulated;
-    no token volume is added."""
+    """Pods, with the priority and the tolerations that admission adds."""
 
     generation = True
     graceful = True

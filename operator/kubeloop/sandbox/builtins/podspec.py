@@ -21,6 +21,8 @@ _VOLUME_SOURCES_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 def default_pod_spec(spec: Object) -> Object:
     """`spec` with the defaults that templates get too."""
     spec = fill(spec, _POD_SPEC)
+    if (spec["terminationGracePeriodSeconds"] or 0) < 0:
+        spec = with_field(spec, "terminationGracePeriodSeconds", 1)
     if spec.get("serviceAccountName"):
         # The field's former name is kept up by conversion.
         spec = with_field(spec, "serviceAccount", spec["serviceAccountName"])

@@ -174,9 +174,9 @@ def parse_yaml(data: bytes) -> tuple[Any, list[str]]:
         value = loader.get_single_data()
         return value, loader.repeated
     except yaml.MarkedYAMLError as error:
-        line = (
-            f"line {error.problem_mark.line + 1}: " if error.problem_mark and error.problem_mark.line else ""
-        )
+        # go-yaml counts from 1 in the scanner and from 0 in the parser.
+        at = error.problem_mark.line if error.problem_mark else 0
+        line = f"line {at + isinstance(error, yaml.scanner.ScannerError)}: " if at else ""
         raise SyntaxFailure(f"yaml: {line}{error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise SyntaxFailure(f"yaml: {error}") from None

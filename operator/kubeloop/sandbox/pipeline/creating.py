@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubeloop.sandbox.apply import track_update
 from kubeloop.sandbox.pipeline import metadata as meta
-from kubeloop.sandbox.pipeline.admission import admit_create
+from kubeloop.sandbox.pipeline.admission import PODS, admit_create, admit_pod
 from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version, trust
 from kubeloop.sandbox.pipeline.numbers import as_stored
 from kubeloop.sandbox.pipeline.options import WriteOptions
@@ -53,10 +53,14 @@ def create(
     Raises 400, 403, 404, 409 and 422 failures, and the real server's 500 for a resourceVersion.
     """
     info = call.info
-    obj = place(call, obj)
+    obj, complaints = meta.without_repeated_owners(place(call, obj))
+    for text in complaints:
+        call.warn(text)
     wanted = obj["metadata"].get("name", "")
     check_write(backend, call, obj, None)
     admit_create(backend, call, wanted)
+    if info.key == PODS:
+        obj = admit_pod(backend, call, obj)
     for attempt in range(NAME_TRIES):
         new = _before_create(backend, call, obj, tracked=tracked)
         metadata = new["metadata"]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from kubeloop.sandbox.pipeline.backend import Backend, as_read, in_version
-from kubeloop.sandbox.pipeline.body import ACCEPTED, JSON, YAML
+from kubeloop.sandbox.pipeline.body import ACCEPTED, JSON, PROTOBUF, YAML
 from kubeloop.sandbox.pipeline.request import Response
 from kubeloop.sandbox.registry import Object, ResourceInfo
 from kubeloop.sandbox.status import ApiFailure, bad_request, not_acceptable
@@ -37,6 +37,7 @@ class Encoding:
 
 
 PLAIN = Encoding()
+_WRITABLE = frozenset({JSON, YAML, PROTOBUF, "*/*", "application/*"})
 
 
 @lru_cache(maxsize=256)
@@ -67,6 +68,15 @@ def negotiate(accept: str, *, table: bool = True) -> Encoding:
     if not candidates:
         raise not_acceptable(f"only the following media types are accepted: {ACCEPTED}")
     return min(candidates, key=lambda candidate: candidate[0])[1]
+
+
+@lru_cache(maxsize=256)
+def check_writable(accept: str) -> None:
+    """Refuse media types that no built-in kind can be written in. Raises a 406 failure."""
+    kinds = [part.partition(";")[0].strip() for part in accept.split(",") if part.strip()]
+    if kinds and not any(kind in _WRITABLE for kind in kinds):
+        text = f"406: Not Acceptable\n\nAvailable representations: {ACCEPTED}"
+        raise ApiFailure(406, "NotAcceptable", text, details={})
 
 
 def _form(options: Mapping[str, str], *, table: bool) -> Form | None:

@@ -248,6 +248,26 @@ def finalizer_warnings(obj: Object, old: Object | None) -> list[str]:
     ]
 
 
+def without_repeated_owners(obj: Object) -> tuple[Object, list[str]]:
+    """`obj` with every owner reference once, and what the server warns of then."""
+    owners = obj["metadata"].get("ownerReferences") or []
+    if len(owners) < 2:
+        return obj, []
+    kept: list[Any] = []
+    for owner in owners:
+        if owner not in kept:
+            kept.append(owner)
+    if len(kept) == len(owners):
+        return obj, []
+    twice = [owner.get("uid", "") for index, owner in enumerate(owners) if owner in owners[:index]]
+    text = (
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+        "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        f"{', '.join(twice)}"
+    )
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": kept}}, [text]
+
+
 def validate_update(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
     """ValidateObjectMetaUpdate: what an update may not change, and the shape of what it may."""
     causes: list[Cause] = []

@@ -114,9 +114,9 @@ def put_scale(backend: Backend, call: Call) -> Object:
     value, _ = parse_object(call.request.body, media_type(call.request.headers), "Scale", custom=False)
     found = value.setdefault("apiVersion", SCALE_VERSION)
     if found != SCALE_VERSION:
-        raise bad_request(
-            f"the API version in the data ({found}) does not match the expected API version ({SCALE_VERSION})"
-        )
+        kind = f"{found.rpartition('/')[2]}.Scale"
+        text = f'no kind is registered for the type {kind} in scheme "pkg/runtime/scheme.go:111"'
+        raise bad_request(text)
     value["metadata"] = value.get("metadata") or {}
     check_name(call, value)
     return _write(backend, call, options, lambda _: value)

@@ -9,7 +9,14 @@ from kubeloop.sandbox.access import SYSTEM, Attributes, User
 from kubeloop.sandbox.pipeline import deletes, reads, reviews, scale, watching, writes
 from kubeloop.sandbox.pipeline.backend import Backend, Call
 from kubeloop.sandbox.pipeline.body import JSON, MAX_BODY
-from kubeloop.sandbox.pipeline.encoding import Encoder, encode_value, failure_response, negotiate, respond
+from kubeloop.sandbox.pipeline.encoding import (
+    Encoder,
+    check_writable,
+    encode_value,
+    failure_response,
+    negotiate,
+    respond,
+)
 from kubeloop.sandbox.pipeline.options import list_options, parse_bool
 from kubeloop.sandbox.pipeline.request import Request, Response, Target, parse_path
 from kubeloop.sandbox.pipeline.saving import Result
@@ -158,6 +165,8 @@ class ApiServer:
             if document is not None:
                 body, content_type = document
                 return respond(200, body, content_type, request.headers)
+            if request.path.startswith("/openapi/v3/"):
+                return Response(404, {}, b"")
         if target.resource and _real(target):
             raise not_implemented_here(f"{qualified(target.group, target.resource)}")
         if target.resource and not self._custom_group(target):
@@ -172,6 +181,8 @@ class ApiServer:
     def _dispatch(self, call: Call, verb: str) -> Answer:
         info, target, request = call.info, call.target, call.request
         method, subresource = request.method, target.subresource
+        if not info.custom:
+            _check_path(call)
         if target.extra or (subresource and subresource not in info.subresources):
             if subresource in NOT_SIMULATED and not info.custom:
                 raise not_implemented_here(f"{info.plural}/{subresource}")
@@ -318,6 +329,15 @@ def _attributes(user: User, verb: str, target: Target, request: Request) -> Attr
         name,
         target.path,
     )
+
+
+def _check_path(call: Call) -> None:
+    """What the routes of built-in kinds refuse before any handler is asked. Raises 400 and 406 failures."""
+    check_writable(call.request.headers.get("accept", ""))
+    for char in "/%":
+        if char in call.target.name:
+            text = f"Name parameter invalid: \"{call.target.name}\": may not contain '{char}'"
+            raise no_such_path() if char == "/" else bad_request(text)
 
 
 def _check_verb(call: Call, verb: str, method: str) -> None:

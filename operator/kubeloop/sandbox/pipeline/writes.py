@@ -194,17 +194,20 @@ def _apply(backend: Backend, call: Call, options: WriteOptions) -> Result:
     config = _parse_config(call, options)
 
     def merged(live: Object | None) -> Object:
-        result = apply(
-            live,
-            config,
-            manager=options.manager,
-            force=options.force,
-            schema=info.schema,
-            api_version=info.api_version,
-            now=backend.now(),
-            subresource=target.subresource,
-            reset=info.strategy.reset_fields(target.subresource),
-        )
+        try:
+            result = apply(
+                live,
+                config,
+                manager=options.manager,
+                force=options.force,
+                schema=info.schema,
+                api_version=info.api_version,
+                now=backend.now(),
+                subresource=target.subresource,
+                reset=info.strategy.reset_fields(target.subresource),
+            )
+        except Undecodable as error:
+            raise _inconvertible(info, config, error.why) from None
         if result is live:
             return result
         result = info.strategy.defaults(info.schema.default(result))
@@ -231,6 +234,14 @@ def _apply(backend: Backend, call: Call, options: WriteOptions) -> Result:
             # Somebody was faster: the apply becomes an update.
             if failure.reason != "AlreadyExists" or not isinstance(failure.__context__, Exists):
                 raise
+
+
+def _inconvertible(info: ResourceInfo, config: Object, why: str) -> ApiFailure:
+    """500 of a merged object that fits the types of its fields but not their formats (times)."""
+    kind = f"{info.api_version}, Kind={info.kind}"
+    name = f"{config['metadata'].get('namespace', '')}/{config['metadata'].get('name', '')}"
+    text = f"failed to convert new object ({name}; {kind}) to proper version: unable to convert unstructured "
+    return ApiFailure(500, "", f"{text}object to {kind}: {why}")
 
 
 def _ordered(obj: Object) -> Object:

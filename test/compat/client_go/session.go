@@ -110,6 +110,18 @@ func (c *clients) discovery(context.Context) error {
 	if _, err := c.typed.Discovery().ServerPreferredResources(); err != nil {
 		return err
 	}
+	schemas, err := c.typed.Discovery().OpenAPISchema() // protobuf
+	if err != nil {
+		return err
+	}
+	described := false
+	for _, definition := range schemas.GetDefinitions().GetAdditionalProperties() {
+		properties := definition.GetValue().GetProperties().GetAdditionalProperties()
+		described = described || definition.GetName() == "com.example.compat.v1.Greeting" && len(properties) == 5
+	}
+	if !described {
+		return errors.New("no OpenAPI v2 of the custom resource")
+	}
 	paths, err := c.typed.Discovery().OpenAPIV3().Paths()
 	if err != nil {
 		return err

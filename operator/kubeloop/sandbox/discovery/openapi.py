@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from kubeloop.sandbox.discovery import swagger
 from kubeloop.sandbox.discovery.crdpaths import crd_paths
 from kubeloop.sandbox.discovery.crdschemas import crd_schemas, definition_name
 from kubeloop.sandbox.discovery.json import JSON, dump
@@ -117,15 +118,17 @@ def _reachable(roots: Any) -> list[str]:
     return sorted(kept)
 
 
-def v2(infos: Sequence[ResourceInfo], accept: str) -> tuple[bytes, str] | None:
-    """``/openapi/v2`` as JSON. The protobuf form, which only old clients want, is not offered."""
-    if "protobuf" in accept and "json" not in accept:
-        return None
-    return _swagger(tuple(infos)), JSON
+def v2(infos: Sequence[ResourceInfo], accept: str) -> tuple[bytes, str]:
+    """``/openapi/v2`` in the form that `accept` names first, JSON if it names none."""
+    # Two forms, both named explicitly by those who want them: no weights to look at.
+    found = {form: accept.find(form) for form in ("protobuf", "json") if form in accept}
+    if found and min(found, key=lambda form: found[form]) == "protobuf":
+        return _in_protobuf(tuple(infos)), swagger.CONTENT_TYPE
+    return _in_json(tuple(infos)), JSON
 
 
 @lru_cache(maxsize=4)
-def _swagger(infos: tuple[ResourceInfo, ...]) -> bytes:
+def _in_json(infos: tuple[ResourceInfo, ...]) -> bytes:
     schemas: Object = {name: definition(name) for name in definitions()}
     for info in infos:
         if info.custom:
@@ -141,6 +144,11 @@ def _swagger(infos: tuple[ResourceInfo, ...]) -> bytes:
         separators=(",", ":"),
     )
     return text.replace(PREFIX, "#/definitions/").encode()
+
+
+@lru_cache(maxsize=4)
+def _in_protobuf(infos: tuple[ResourceInfo, ...]) -> bytes:
+    return swagger.encode(json.loads(_in_json(infos)))
 
 
 def _flat(schema: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from kubeloop.sandbox.builtins import INFOS
 from kubeloop.sandbox.crd import infos
 from kubeloop.sandbox.discovery import document
+from kubeloop.sandbox.discovery.swagger import encode
 from kubeloop.sandbox.discovery.groups import version_rank
 from kubeloop.sandbox.registry import Registry
 
@@ -110,10 +111,36 @@ def test_descriptions_are_published(registry: Registry) -> None:
     assert spec["properties"]["replicas"]["description"].startswith("Number of desired pods.")
 
 
-def test_openapi_v2_is_json_or_nothing(registry: Registry) -> None:
+def test_openapi_v2_comes_in_the_form_that_is_named_first(registry: Registry) -> None:
     assert get(registry, "/openapi/v2")["swagger"] == "2.0"
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    assert document(registry, "/openapi/v2", protobuf) is None
+    for accept in (protobuf, f"{protobuf}, application/json"):
+        found = document(registry, "/openapi/v2", accept)
+        assert found is not None
+        assert found[0].startswith(b"\n\x032.0\x12")
+        assert found[1] == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    found = document(registry, "/openapi/v2", f"application/json, {protobuf}")
+    assert found is not None
+    assert found[1] == "application/json"
+
+
+def test_openapi_v2_in_protobuf_has_the_numbers_of_its_proto_file() -> None:
+    """Each number checked by hand against OpenAPIv2.proto."""
+    schema = {
+        "description": "d",
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "array", "items": {"$ref": "#/definitions/b"}}, "n": {"maxLength": 300}},
+        "x-kubernetes-map-type": "atomic",
+    }
+    text = {"swagger": "2.0", "info": {"title": "t", "version": "v"}, "definitions": {"x": schema}}
+    assert encode(text) == (
+        b"\n\x032.0\x12\x06\n\x01t\x12\x01vB\x00Jt\nr\n\x01x\x12m"
+        b'"\x01d\xb2\x01\x08\n\x06object\x9a\x01\x01a'
+        b"\xca\x011\n%\n\x01a\x12 \xb2\x01\x07\n\x05array\xba\x01\x13\n\x11\n\x0f#/definitions/b"
+        b"\n\x08\n\x01n\x12\x03X\xac\x02"
+        b'\xfa\x01$\n\x15x-kubernetes-map-type\x12\x0b\x12\t"atomic"\n'
+    )
 
 
 def test_the_version_names_the_sandbox(registry: Registry) -> None:

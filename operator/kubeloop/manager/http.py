@@ -134,15 +134,14 @@ class HttpServer:
         """Accept nothing more and close idle connections. Also right for a server that never started."""
         with self._lock:
             stopped, self._stopping = self._stopping, True
-            connections = list(self._connections.values())
+            for connection in self._connections.values():
+                # Only the reading half: an answer that is being written may still go out.
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RD)
         if stopped:
             return
         self._free.release()
         self._wake.close()
-        for connection in connections:
-            # Only the reading half: an answer that is being written may still go out.
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RD)
         if self._thread.ident is None:
             self._listener.close()
             self._woken.close()
@@ -181,7 +180,8 @@ class HttpServer:
         )
         with self._lock:
             if not self._stopping:
-                self._connections[thread] = connection
+                # A handle of our own: shutting an SSLSocket down would make it go on in plain text.
+                self._connections[thread] = connection.dup()
                 thread.start()
                 return
         connection.close()
@@ -199,7 +199,7 @@ class HttpServer:
         finally:
             connection.close()
             with self._lock:
-                self._connections.pop(threading.current_thread(), None)
+                self._connections.pop(threading.current_thread()).close()
             self._free.release()
 
     def _serve_one(self, connection: socket.socket) -> bool:

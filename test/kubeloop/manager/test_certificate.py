@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from pathlib import Path
 
@@ -36,6 +37,25 @@ def test_a_self_signed_certificate_serves() -> None:
     finally:
         server.stop()
         assert server.join(5)
+
+
+def test_stop_ends_idle_tls_connections_at_once() -> None:
+    server = HttpServer(
+        "test", ("127.0.0.1", 0), Routes({"/": lambda _: Reply.text("x")}), tls=SelfSigned().context
+    )
+    server.start()
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain,
+        trusting.wrap_socket(plain) as client,
+        socket.create_connection(("127.0.0.1", server.port), timeout=10),  # never says anything
+    ):
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(4096).startswith(b"HTTP/1.1 200 OK")
+        server.stop()
+
+        assert server.join(2)
 
 
 def test_files_are_loaded_anew_when_they_change_and_kept_when_the_new_ones_are_bad(tmp_path: Path) -> None:

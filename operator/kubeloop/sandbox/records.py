@@ -42,9 +42,12 @@ def object_key(namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
+
+
 def to_json(value: Any) -> bytes:
     """Compact UTF-8 JSON; a lone surrogate becomes U+FFFD, as Go's decoder has it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _encode(value)
     try:
         return text.encode()
     except UnicodeEncodeError:

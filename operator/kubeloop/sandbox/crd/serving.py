@@ -110,6 +110,9 @@ class CustomStrategy(Strategy):
         super().__init__(status_subresource=status)
         self._schema = schema
         self._scale = scale
+        self._labels = _steps(scale.label_selector) if scale and scale.label_selector else None
+        self._replicas = _steps(scale.spec_replicas) if scale else ()
+        self._observed = _steps(scale.status_replicas) if scale else ()
 
     def validate_create(self, obj: Object) -> list[Cause]:
         return self._scale_causes(obj, (True, True))
@@ -126,33 +129,37 @@ class CustomStrategy(Strategy):
         if self._scale is None:
             return []
         found: list[Cause] = []
-        for wanted, path in zip(parts, (self._scale.spec_replicas, self._scale.status_replicas), strict=True):
-            if wanted:
-                found += _count(obj, path)
-        if self._scale.label_selector:
-            value, error = _nested(obj, self._scale.label_selector, str, "string")
+        if parts[0]:
+            found += _count(obj, self._replicas, self._scale.spec_replicas)
+        if parts[1]:
+            found += _count(obj, self._observed, self._scale.status_replicas)
+        if self._labels is not None:
+            value, error = _nested(obj, self._labels, str, "string")
             if error:
-                found.append(causes.invalid(self._scale.label_selector, value, error))
+                found.append(causes.invalid(self._scale.label_selector or "", value, error))
         return found
 
 
-def _nested(obj: Any, path: str, kind: type, name: str) -> tuple[Any, str]:
-    """The value at a dotted path, or a zero value and why there is none of that type."""
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
+
+
+def _nested(obj: Any, steps: tuple[str, ...], kind: type, name: str) -> tuple[Any, str]:
+    """The value at a path, or a zero value and why there is none of that type."""
     value = obj
-    parts = path.removeprefix(".").split(".")
-    for part in parts:
-        if not isinstance(value, dict):
-            return kind(), _accessor_error(parts, value, "map[string]interface{}")
-        if part not in value:
+    for step in steps:
+        if value.__class__ is not dict:
+            return kind(), _accessor_error(steps, value, "map[string]interface{}")
+        if step not in value:
             return kind(), ""
-        value = value[part]
+        value = value[step]
     if not isinstance(value, kind) or isinstance(value, bool):
-        return kind(), _accessor_error(parts, value, name)
+        return kind(), _accessor_error(steps, value, name)
     return value, ""
 
 
-def _accessor_error(parts: list[str], value: Any, expected: str) -> str:
-    where = ".".join(parts)
+def _accessor_error(steps: tuple[str, ...], value: Any, expected: str) -> str:
+    where = ".".join(steps)
     shown = causes.go_float(value) if isinstance(value, float) else value
     return f".{where} accessor error: {shown} is of the type {_go(value)}, expected {expected}"
 
@@ -164,8 +171,8 @@ def _go(value: Any) -> str:
     return names.get(type(value), "map[string]interface {}" if isinstance(value, dict) else "<nil>")
 
 
-def _count(obj: Object, path: str) -> list[Cause]:
-    value, error = _nested(obj, path, int, "int64")
+def _count(obj: Object, steps: tuple[str, ...], path: str) -> list[Cause]:
+    value, error = _nested(obj, steps, int, "int64")
     if error:
         return [causes.invalid(path, value, error)]
     if value < 0:

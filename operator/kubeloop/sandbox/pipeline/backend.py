@@ -37,7 +37,7 @@ class Backend:
 
     def now(self) -> str:
         """The time as metadata writes it: RFC 3339, whole seconds."""
-        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self.clock.now().isoformat()[:19] + "Z"  # several times as fast as strftime
 
     def new_uid(self) -> str:
         """A random uid (version 4)."""

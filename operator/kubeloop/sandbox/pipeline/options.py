@@ -166,7 +166,7 @@ def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
     if len(manager) > MAX_MANAGER:
         text = f"Too long: may not be more than {MAX_MANAGER} bytes"
         causes.append(Cause("FieldValueTooLong", text, "fieldManager"))
-    for index, char in enumerate(manager):
+    for index, char in enumerate(manager if not manager.isprintable() else ""):
         if not char.isprintable():
             shown = manager.encode("unicode_escape").decode()
             text = f'Invalid value: "{shown}": invalid character U+{ord(char):04X} (at position {index})'

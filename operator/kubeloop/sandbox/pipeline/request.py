@@ -85,7 +85,9 @@ class Request:
         self.query = _parse_query(query) if query else {}
 
 
+@lru_cache(maxsize=1024)
 def _parse_query(query: str) -> dict[str, str]:
+    """The parameters; nobody changes them, so that the many requests with the same query share them."""
     result: dict[str, str] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
         result.setdefault(key, value)

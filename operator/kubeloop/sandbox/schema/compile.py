@@ -133,4 +133,19 @@ def compile_structural(schema: dict[str, Any], *, preserve: bool = False) -> Nod
         items = schema.get("items")
         node.items = compile_structural(items, preserve=preserve) if items else UNTYPED
         node.set_list_type(schema)
+    _note(node, schema)
     return node
+
+
+def _note(node: Node, schema: dict[str, Any]) -> None:
+    """Note where defaulting and looking for duplicates have anything to do."""
+    below = list(node.fields.values())
+    if isinstance(schema.get("additionalProperties"), dict) and node.element is not None:
+        below.append(node.element)
+    if schema.get("items") and node.items is not None:
+        below.append(node.items)
+    node.own_defaults = tuple(
+        (key, child) for key, child in node.fields.items() if child.default not in (MISSING, None)
+    )
+    node.deep_defaults = any(child.deep_defaults or child.default is not MISSING for child in below)
+    node.keyed = node.list_type in ("set", "map") or any(child.keyed for child in below)

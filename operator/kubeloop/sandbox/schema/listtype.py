@@ -11,6 +11,8 @@ from kubeloop.sandbox.status import Cause
 
 def duplicates(value: Any, node: Node, path: str = "") -> list[Cause]:
     """Each second appearance of an item in a set, or of a key in a map list."""
+    if not node.keyed:
+        return []
     out: list[Cause] = []
     if isinstance(value, dict):
         for key, item in value.items():

@@ -32,11 +32,15 @@ class Node:
     Built-in kinds are Go structs, and it shows: `zero` holds what is always printed (``resources: {}``),
     `drop` the fields left out when they hold a zero value, `go_types` what error messages call them;
     `alternative` is the struct that may stand where the documents admit anything (JSONSchemaPropsOrBool).
+
+    Structural schemas know where there is nothing to do: `own_defaults` are the fields with a default,
+    `deep_defaults` says whether there is any default here or below, `keyed` the same of sets and map lists.
     """
 
     __slots__ = (
         "alternative",
         "atomic_map",
+        "deep_defaults",
         "default",
         "drop",
         "element",
@@ -47,12 +51,14 @@ class Node:
         "int_or_string",
         "items",
         "key_defaults",
+        "keyed",
         "keys",
         "list_type",
         "merge_key",
         "merge_strategy",
         "name",
         "nullable",
+        "own_defaults",
         "preserve",
         "raw",
         "scalar",
@@ -84,6 +90,9 @@ class Node:
         self.drop: frozenset[str] = frozenset()
         self.go_types: dict[str, str] = {}
         self.alternative: Node | None = None
+        self.own_defaults: tuple[tuple[str, Node], ...] = ()
+        self.deep_defaults = False
+        self.keyed = False
 
     @property
     def is_map(self) -> bool:

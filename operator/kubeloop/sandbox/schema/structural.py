@@ -106,14 +106,12 @@ def _declared(node: Node | None, key: str) -> Node | None:
 
 def default(value: Any, node: Node | None) -> Any:
     """`value` with the schema's defaults."""
-    if node is None:
+    if node is None or not node.deep_defaults:
         return value
     kind = value.__class__
     if kind is dict:
         out: dict[str, Any] | None = None
-        for key, child in node.fields.items():
-            if child.default is MISSING or child.default is None:
-                continue
+        for key, child in node.own_defaults:
             if key not in value or _bad_null(value[key], child):
                 out = dict(value) if out is None else out
                 out[key] = copy.deepcopy(child.default)

@@ -226,10 +226,18 @@ class Check:
                 if key not in properties:
                     before = _UNSET if olds is None else olds.get(key, _UNSET)
                     passed += self.additional.run(item, f"{path}.{key}", out, before)
-        for key, check in properties.items():
-            if key in value:
-                before = _UNSET if olds is None else olds.get(key, _UNSET)
-                passed += check.run(value[key], f"{path}.{key}" if path else key, out, before)
+        if olds is not None:
+            # What is the very same as before needs no look; there is nothing to count either (see `run`).
+            moved = sorted(
+                key for key, item in value.items() if key in properties and item is not olds.get(key, _UNSET)
+            )
+            for key in moved:
+                before = olds.get(key, _UNSET)
+                passed += properties[key].run(value[key], f"{path}.{key}" if path else key, out, before)
+        else:
+            for key, check in properties.items():
+                if key in value:
+                    passed += check.run(value[key], f"{path}.{key}" if path else key, out)
         for key in self.required:
             if key not in value:
                 out.append(Problem(f"{path}.{key}", causes.required))

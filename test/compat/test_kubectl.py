@@ -165,6 +165,7 @@ def test_patches_of_each_type(kubectl: Kubectl, kind: str) -> None:
     }[kind]
     patched = ("patch", "deployment", "web", f"--type={kind}", "-p", patch)
     assert kubectl(*patched) == "deployment.apps/web patched\n"
+    kubectl("rollout", "status", "deployment/web", "--timeout=20s")  # then nothing else changes it
     assert kubectl(*patched) == "deployment.apps/web patched (no change)\n"
     ports = kubectl("get", "deployment", "web", "-o", "jsonpath={..containers[0].ports[0].containerPort}")
     assert ports == ("" if kind == "merge" else "80")

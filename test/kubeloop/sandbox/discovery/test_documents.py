@@ -10,8 +10,8 @@ import pytest
 from kubeloop.sandbox.builtins import INFOS
 from kubeloop.sandbox.crd import infos
 from kubeloop.sandbox.discovery import document
-from kubeloop.sandbox.discovery.swagger import encode
 from kubeloop.sandbox.discovery.groups import version_rank
+from kubeloop.sandbox.discovery.swagger import encode
 from kubeloop.sandbox.registry import Registry
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"

@@ -30,6 +30,7 @@ _EDGE_TEXT = re.compile(r"(?i)too (?:large|old) resource ?version")
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.-])")
 _AGE = re.compile(r"^(?:\d+[smhd])+$")
 _IP = re.compile(r"^\d+\.\d+\.\d+\.\d+$")
+_REVISIONS = ("resourceVersion", "metadata.resourceVersion", "object.metadata.resourceVersion")
 _QUOTED = '"{\\"'  # how an object begins that a message quotes as a string
 _LONGEST_PREFIX = 58  # of generateName: five letters are put behind it
 _HASH_LABEL = "pod-template-hash"
@@ -131,8 +132,8 @@ class _Symbols:
                     loose = _is_list(value) or id(value) in bookmarks
                     if not loose:
                         self._note_revision(metadata.get("resourceVersion"))
-                if "metadata.resourceVersion" in value:  # a projection
-                    self._note_revision(value["metadata.resourceVersion"])
+                for path in _REVISIONS[1:]:  # a projection
+                    self._note_revision(value.get(path))
 
     def collect_names(self, answer: Json) -> None:
         """Note generated names and hashes, also in what a script does not keep."""
@@ -193,7 +194,7 @@ class _Symbols:
         return value
 
     def _string(self, key: str, value: str, loose: bool) -> str:
-        if key in ("resourceVersion", "metadata.resourceVersion"):
+        if key in _REVISIONS:
             return self._revision(value, loose)
         if key in ("continue", "metadata.continue"):
             return "<continue>" if value else value

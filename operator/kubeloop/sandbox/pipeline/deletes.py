@@ -115,6 +115,9 @@ def _delete(
             if options.dry_run:
                 return True, obj
             try:
+                if info.strategy.graceful:
+                    # Watchers see the end of the grace period first, also when there was none.
+                    current = store.update(info.key, current, info.to_storage(_at_once(backend, obj)))
                 gone = store.delete(info.key, current)
             except Changed:
                 continue
@@ -179,6 +182,15 @@ def _mark(backend: Backend, info: ResourceInfo, obj: Object, options: DeleteOpti
     if info.key == NAMESPACES:
         marked["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
     return marked
+
+
+def _at_once(backend: Backend, obj: Object) -> Object:
+    """`obj` with no grace left."""
+    metadata = obj["metadata"]
+    changed = {**metadata, "deletionTimestamp": backend.now(), "deletionGracePeriodSeconds": 0}
+    if not metadata.get("deletionTimestamp") and metadata.get("generation"):
+        changed["generation"] = metadata["generation"] + 1
+    return {**obj, "metadata": changed}
 
 
 def _mark_crd(backend: Backend, obj: Object, finalizers: list[str]) -> Object:

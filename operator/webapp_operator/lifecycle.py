@@ -36,6 +36,8 @@ class Failure(StrEnum):
     """The spec cannot work; waits for a change of it."""
     CONFLICT = "Conflict"
     """An object of the same name belongs to somebody else; waits until the name is free."""
+    CONTENDED = "Contended"
+    """Somebody else keeps changing what belongs to the WebApp; repaired, but more and more slowly."""
     APPLY_FAILED = "ApplyFailed"
     """The server refused a write; retried."""
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from kubeloop.controller import RESYNC, Context, Controller, GoingAway, NotOurs, Result, TerminalError
+from kubeloop.controller import (
+    RESYNC,
+    Contended,
+    Context,
+    Controller,
+    GoingAway,
+    NotOurs,
+    Result,
+    TerminalError,
+)
 from kubeloop.model import Deployment, Service
 from webapp_operator.lifecycle import Failed, Failure, Lifecycle, Pending, observe, to_status
 from webapp_operator.resources import MANAGER, build_deployment, build_service
@@ -70,6 +79,8 @@ def _state_of(error: Exception) -> Failed | Pending:
             return Failed(Failure.INVALID_SPEC, str(error))
         case NotOurs():
             return Failed(Failure.CONFLICT, str(error))
+        case Contended():
+            return Failed(Failure.CONTENDED, str(error))
         case GoingAway():
             return Pending(str(error))
         case _:

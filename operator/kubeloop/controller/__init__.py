@@ -20,7 +20,7 @@ reconcile they are in and take no more.
 from kubeloop.controller.context import Context
 from kubeloop.controller.definition import Controller
 from kubeloop.controller.engine import End, Engine, Outcome
-from kubeloop.controller.result import RESYNC, Blocked, GoingAway, NotOurs, Result, TerminalError
+from kubeloop.controller.result import RESYNC, Blocked, Contended, GoingAway, NotOurs, Result, TerminalError
 from kubeloop.controller.wiring import RunningController
 from kubeloop.controller.worker import WorkerPool
 from kubeloop.controller.writer import Change, Verb
@@ -29,6 +29,7 @@ __all__ = [
     "RESYNC",
     "Blocked",
     "Change",
+    "Contended",
     "Context",
     "Controller",
     "End",

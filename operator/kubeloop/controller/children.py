@@ -7,13 +7,16 @@ and retried with backoff like any other.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from kubeloop.client import AlreadyExists, ApiError, Client, Conflict, Forbidden, Invalid, NotFound
+from kubeloop.clock import Clock
 from kubeloop.controller.drift import APPLIED, content_hash, read_stamp, stamp
+from kubeloop.controller.pace import RepairPace
 from kubeloop.controller.protocol import Applied, AppliedMemory, Step, decide
-from kubeloop.controller.result import GoingAway, KeptChanging, NotOurs
+from kubeloop.controller.result import Contended, GoingAway, KeptChanging, NotOurs
 from kubeloop.controller.writer import CacheOfKind, Change, Writer
 from kubeloop.model import KubeObject
 
@@ -25,12 +28,17 @@ MAX_TRIES = 3
 class ChildApplier(Generic[C]):
     """Brings children of one kind in line with what their owners want."""
 
-    def __init__(self, kind: type[C], store: CacheOfKind[C], writer: Writer, memory: AppliedMemory) -> None:
+    def __init__(
+        self, kind: type[C], store: CacheOfKind[C], writer: Writer, memory: AppliedMemory, clock: Clock
+    ) -> None:
         self._kind = kind
         self._resource = kind.resource
         self._store = store
         self._writer = writer
         self._memory = memory
+        self._clock = clock
+        self._lock = threading.Lock()  # guards _pace
+        self._pace = RepairPace()
 
     @property
     def _client(self) -> Client:
@@ -40,7 +48,7 @@ class ChildApplier(Generic[C]):
         """Make the child be as `wanted` and return it; costs no request when nothing drifted.
 
         Raises `NotOurs` if the name is taken, `GoingAway` while the child or its namespace is being
-        deleted, and `ApiError` for what the server refuses.
+        deleted, `Contended` if it was repaired too often lately, and `ApiError` for what the server refuses.
         """
         key = _key_of(wanted)
         digest = content_hash(wanted)
@@ -55,6 +63,8 @@ class ChildApplier(Generic[C]):
                 raise GoingAway(f"{self._resource.kind} {key}")
             if step is Step.FOREIGN and live is not None:
                 raise _foreign(self._resource.kind, owner, live)
+            if self._is_repair(key, digest, live):
+                self._keep_pace(key)
             try:
                 return self._write(owner, wanted, digest, live, changes)
             except (Conflict, AlreadyExists, Invalid) as error:
@@ -110,6 +120,12 @@ class ChildApplier(Generic[C]):
         if not self._writer.dry_run:
             self._remember(child.key, child.uid, digest, child.generation)
         return child
+
+    def _keep_pace(self, key: str) -> None:
+        with self._lock:
+            wait = self._pace.take(self._resource.kind, key, self._clock.monotonic())
+        if wait > 0:
+            raise Contended(f"{self._resource.kind} {key}", wait)
 
     def _is_repair(self, key: str, digest: str, live: C | None) -> bool:
         """Whether this very content was applied before: then it is the object that has changed, or gone."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from kubeloop.client import ApiError, Client, Conflict, Invalid, JsonPatch, NotFound
+from kubeloop.client import ApiError, Client, Conflict, Invalid, JsonPatch, NotFound, TransportError
 from kubeloop.clock import Clock
 from kubeloop.controller.children import ChildApplier
 from kubeloop.controller.context import Context, EventSink, Shared
@@ -117,7 +117,7 @@ class Engine(Generic[K]):
             writer,
             store,
             {
-                child.resource.kind: (child, cache, ChildApplier(child, cache, writer, self._memory))
+                child.resource.kind: (child, cache, ChildApplier(child, cache, writer, self._memory, clock))
                 for child, cache in children.items()
             },
             self.waiters,
@@ -257,7 +257,8 @@ class Engine(Generic[K]):
 
     def _show(self, ctx: Context[K], error: Exception) -> None:
         """Put the error into the object's status, if the application knows how to say it there."""
-        if self._on_error is None or ctx.object.deleting:
+        # A server that did not answer would not answer this either, and a worker would wait for it again.
+        if self._on_error is None or ctx.object.deleting or isinstance(error, TransportError):
             return
         try:
             status = self._on_error(ctx.object, error)

@@ -75,11 +75,22 @@ def decide(
     if live is None:
         return Step.CREATE
     owner = live.controller_owner()
+    if owner is None and not live.deleting and _was_ours(digest, live, applied):
+        return Step.REPAIR
     if owner is None or owner.uid != owner_uid:
         return Step.FOREIGN
     if live.deleting:
         return Step.WAIT
     return Step.KEEP if is_settled(wanted, digest, live, applied) else Step.REPAIR
+
+
+def _was_ours(digest: str, live: KubeObject, applied: Applied | None) -> bool:
+    """Whether an object without a controller is one that we applied for this very owner (its uid is part of
+    the digest), and that has only lost its owner reference."""
+    if applied is not None and (applied.uid, applied.digest) == (live.uid, digest):
+        return True
+    stamped = read_stamp(live.annotations.get(APPLIED))
+    return stamped is not None and stamped[0] == digest
 
 
 def is_settled(wanted: Mapping[str, Any], digest: str, live: KubeObject, applied: Applied | None) -> bool:

@@ -64,5 +64,16 @@ class GoingAway(Blocked):
         super().__init__(f"{what} {why}")
 
 
+class Contended(Blocked):
+    """Somebody else keeps changing a child; it is repaired again, but at a slower pace."""
+
+    def __init__(self, child: str, seconds: float) -> None:
+        self.child = child
+        self.look_again = timedelta(seconds=seconds)
+        super().__init__(
+            f"{child} is changed by somebody else again and again; it is repaired more slowly now"
+        )
+
+
 class KeptChanging(Exception):
     """An object changed under each of several tries to write it; tried again with backoff."""

@@ -17,6 +17,9 @@ from kubeloop.queue import LOW_PRIORITY, Item, WorkQueue
 RESYNC_JITTER = 0.1
 """Spread of requeue_after, so that objects that started together do not all come back together."""
 
+TROUBLES_REMEMBERED = 10_000
+"""Objects in trouble of which is remembered what was said; beyond that some things are said twice."""
+
 Report = Callable[[str, Outcome], None]
 
 
@@ -44,6 +47,8 @@ class WorkerPool:
         self._report = report
         self._clock: Clock = clock or SystemClock()
         self._rng = rng or random.Random()
+        # What was last said of an object that cannot go on. Workers touch only the keys they hold.
+        self._said: dict[str, str] = {}
         self._watch = StuckWatch(name, logger, on_stuck=on_stuck, clock=self._clock)
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-worker-{n}", daemon=True) for n in range(size)
@@ -133,14 +138,26 @@ class WorkerPool:
             self._queue.add(item.key, after=seconds, priority=LOW_PRIORITY)
         kind = self._engine.kind.resource.kind
         if outcome.end in (End.TERMINAL, End.BLOCKED):
-            self._logger.warning("reconcile error: %s", _say(outcome.error), extra=fields(**known))
-        elif outcome.end is End.DONE:
+            self._say_trouble(item.key, kind, _say(outcome.error), known)
+            return
+        self._said.pop(item.key, None)
+        if outcome.end is End.DONE:
             level = logging.INFO if outcome.changes else logging.DEBUG
             if self._logger.isEnabledFor(level):
                 extra = fields(**known, seconds=round(outcome.seconds, 4))
                 self._logger.log(level, "reconciled %s", kind, extra=extra)
         elif outcome.changes:
             self._logger.info("cleaned up %s", kind, extra=fields(**known))
+
+    def _say_trouble(self, key: str, kind: str, error: str, known: dict[str, Any]) -> None:
+        """A warning when the trouble is new: events may bring an object back many times while it lasts."""
+        if self._said.get(key) == error:
+            self._logger.debug("%s is still in trouble", kind, extra=fields(**known))
+            return
+        if len(self._said) >= TROUBLES_REMEMBERED:
+            self._said.clear()
+        self._said[key] = error
+        self._logger.warning("reconcile error: %s", error, extra=fields(**known))
 
 
 def is_bug(error: BaseException | None) -> bool:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubeloop.controller import End, GoingAway, NotOurs
+from kubeloop.controller import Contended, End, GoingAway, NotOurs
 from kubeloop.controller.drift import APPLIED
+from kubeloop.controller.pace import BURST
 from kubeloop.model import Deployment
 
 NAMESPACE = "team"
@@ -250,3 +251,45 @@ def test_a_namespace_that_is_being_deleted_is_no_failure(world: Any) -> None:
 
     assert outcome.end is End.BLOCKED
     assert f"Namespace {NAMESPACE}" in str(outcome.error)
+
+
+def test_a_child_that_lost_its_owner_reference_gets_it_back(world: Any) -> None:
+    """Else it would stay behind when its owner goes."""
+    world.settled()
+    world.sandbox.patch("deployments.apps", "hello", {"metadata": {"ownerReferences": None}}, NAMESPACE)
+    world.see_all()
+    uid = world.live(Deployment)["metadata"]["uid"]
+
+    assert world.process().end is End.DONE
+    assert world.live(Deployment)["metadata"]["uid"] == uid
+    assert world.live(Deployment)["metadata"]["ownerReferences"][0]["name"] == "hello"
+
+
+def test_a_fight_over_a_child_costs_a_bounded_number_of_writes_and_is_told(world: Any) -> None:
+    """Another controller that sets the replicas again and again."""
+    world.settled()
+    mark = world.mark()
+    for replicas in range(60):
+        world.sandbox.patch("deployments.apps", "hello", {"spec": {"replicas": 10 + replicas}}, NAMESPACE)
+        world.see_all()
+        outcome = world.process()
+        world.clock.advance(0.1)
+    applies = world.requests(mark).count(("patch", "deployments"))
+
+    assert applies <= 25
+    assert isinstance(outcome.error, Contended)
+    assert world.sandbox.get("webapps.example.com", "hello", NAMESPACE)["status"]["phase"] == "Failed"
+
+    world.clock.advance(outcome.error.look_again.total_seconds())
+    world.see_all()
+    assert world.process().end is End.DONE
+    assert world.live(Deployment)["spec"]["replicas"] == 3
+
+
+def test_a_changed_wish_is_no_repair_and_waits_for_nothing(world: Any) -> None:
+    world.settled()
+    for number in range(BURST + 10):
+        world.sandbox.patch("webapps.example.com", "hello", {"spec": {"replicas": number}}, NAMESPACE)
+        world.see()
+        assert world.process().end is End.DONE
+    assert world.live(Deployment)["spec"]["replicas"] == BURST + 9

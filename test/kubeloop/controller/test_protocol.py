@@ -62,16 +62,33 @@ def test_what_is_not_there_is_created() -> None:
 
 
 @pytest.mark.parametrize(
-    "references",
+    ("references", "stamped"),
     [
-        pytest.param([], id="no owner"),
-        pytest.param([reference("another")], id="another owner"),
-        pytest.param([{**reference(), "controller": False}], id="an owner that does not control"),
+        pytest.param([reference("another")], OURS, id="another owner, even with our stamp"),
+        pytest.param([{**reference(), "controller": False}], None, id="an owner that does not control"),
     ],
 )
-def test_what_is_not_ours_is_left_alone_whatever_it_looks_like(references: list[dict[str, Any]]) -> None:
+def test_what_is_not_ours_is_left_alone_whatever_it_looks_like(
+    references: list[dict[str, Any]], stamped: str | None
+) -> None:
     """D2."""
-    assert step(wanted(), live(OURS, metadata={"ownerReferences": references})) is Step.FOREIGN
+    assert step(wanted(), live(stamped, metadata={"ownerReferences": references})) is Step.FOREIGN
+
+
+def test_what_has_no_owner_and_was_never_applied_by_us_is_not_ours() -> None:
+    """D2: also after `kubectl delete --cascade=orphan` of an earlier owner: its uid is part of the digest."""
+    orphan = live(None, metadata={"ownerReferences": []})
+    of_another_owner = live(stamp("another", 1), metadata={"ownerReferences": []})
+
+    assert step(wanted(), orphan) is Step.FOREIGN
+    assert step(wanted(), of_another_owner) is Step.FOREIGN
+
+
+def test_what_we_applied_for_this_owner_and_lost_its_reference_is_repaired() -> None:
+    """Somebody removed the reference: without it the garbage collector would leave the object behind."""
+    assert step(wanted(), live(OURS, metadata={"ownerReferences": []})) is Step.REPAIR
+    forgotten = live(None, metadata={"ownerReferences": []})
+    assert step(wanted(), forgotten, Applied("u1", DIGEST, 1)) is Step.REPAIR
 
 
 def test_what_goes_away_is_waited_for() -> None:

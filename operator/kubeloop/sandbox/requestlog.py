@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 CAPACITY = 100_000
 """How many entries are kept; the oldest go first."""
@@ -136,6 +137,15 @@ class RequestLog:
             internal=internal,
         )
         return [e for e in found if e.verb in WRITE_VERBS and (e.wrote or not only_effective)]
+
+    def expect_no_writes(self, *, since: int = 0, **wanted: Any) -> None:
+        """Raise an AssertionError that lists them if there were any writes; arguments as in `writes`."""
+        found = self.writes(since=since, **wanted)
+        if found:
+            raise AssertionError(
+                f"{len(found)} writes where none were expected:\n"
+                + "\n".join(f"  {entry}" for entry in found)
+            )
 
     def __len__(self) -> int:
         return len(self._entries)

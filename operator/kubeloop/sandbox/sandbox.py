@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ from kubeloop.sandbox.admin import Admin
 from kubeloop.sandbox.builtins import INFOS
 from kubeloop.sandbox.controllers import Controllers, DeploymentOptions
 from kubeloop.sandbox.crd import established
+from kubeloop.sandbox.expect import Expectation, resolve
 from kubeloop.sandbox.faults import Faults
 from kubeloop.sandbox.faults.injector import Injector
 from kubeloop.sandbox.helpers import Helpers, SandboxError
@@ -178,6 +179,31 @@ class Sandbox(Helpers):
         """With `step`: run the controllers until nothing more is due at the present time."""
         if self._controllers is not None:
             self._controllers.settle()
+
+    def settle_if_stepped(self) -> None:
+        """`settle`, where that is how the controllers work."""
+        if self._step:
+            self.settle()
+
+    @property
+    def stepped(self) -> bool:
+        """Whether the controllers only work when `settle` is called."""
+        return self._step
+
+    def expect(
+        self,
+        resource: str,
+        name: str,
+        namespace: str = "default",
+        *,
+        drive: Callable[[], object] | None = None,
+    ) -> Expectation:
+        """What a test expects of an object: ``sandbox.expect("deployment", "hello").to_exist()``.
+
+        `resource` by any of its names. `drive` is called again and again while it waits: what is tested, if
+        it has no thread of its own. Raises ValueError for an unknown resource.
+        """
+        return Expectation(self, resolve(self, resource), name, namespace, drive)
 
     # -- access ----------------------------------------------------------------------------------
 

@@ -77,4 +77,6 @@ def test_a_failing_test_shows_the_last_requests(report: str) -> None:
 
 
 def test_a_fault_of_the_sandbox_is_an_error_of_the_test(report: str) -> None:
-    assert "ERROR test_suite.py::test_a_bug_of_the_sandbox - kubeloop.sandbox.sandbox.SandboxFault" in report
+    assert "PASSED test_suite.py::test_a_bug_of_the_sandbox" in report
+    assert "ERROR test_suite.py::test_a_bug_of_the_sandbox" in report
+    assert "SandboxFault: 1 internal error(s) in the sandbox: RuntimeError('a bug')" in report

@@ -11,7 +11,7 @@
 What most operators need is exported here; each name is imported from its package when it is first used, so
 that ``import kubeloop.clock`` costs no more than the clock. The packages state their contracts: `client`
 (talking to the server), `model` (types and CRDs), `cache` (informers), `queue`, `controller`, `manager`
-(the process), `observe` (logs), `sandbox` (an API server for tests).
+(the process), `leader` (election), `observe` (logs, metrics, Events), `sandbox` (an API server for tests).
 """
 
 from __future__ import annotations

@@ -57,7 +57,11 @@ def readiness(manager: Manager) -> dict[str, Callable[[], str]]:
             f"{kind}: no news for {age:.0f} s" for kind, age in stale.items() if age > MAX_SILENCE
         )
 
+    def lease() -> str:
+        """What keeps the process from looking at the Lease: it could never take over."""
+        return manager.elector.view.problem if manager.elector is not None else ""
+
     def shutdown() -> str:
         return "the process is stopping" if manager.stopping else ""
 
-    return {"caches": caches, "freshness": freshness, "shutdown": shutdown}
+    return {"caches": caches, "freshness": freshness, "lease": lease, "shutdown": shutdown}

@@ -237,6 +237,7 @@ class TestProbes:
             "leaderElection",
             "caches",
             "freshness",
+            "lease",
             "shutdown",
         }
         assert {name: check() for name, check in checks.items()} == dict.fromkeys(checks, "")
@@ -251,6 +252,20 @@ class TestProbes:
                 assert "WebApp: " in reason
                 assert "list" in reason or "watch" in reason
                 assert liveness(one.manager)["informers"]() == ""
+            finally:
+                one.stop()
+
+    def test_a_lease_that_cannot_be_read_is_named(self) -> None:
+        def may(asked: Any) -> bool:
+            return bool(asked.resource != "leases")
+
+        with Sandbox(authorizer=may) as closed:
+            closed.apply(WebApp.crd())
+            one = Replica(closed, "one")
+            try:
+                wait_for(lambda: "leases" in readiness(one.manager)["lease"](), "the reason")
+                assert not one.leads
+                assert liveness(one.manager)["leaderElection"]() == ""
             finally:
                 one.stop()
 

@@ -180,6 +180,17 @@ class Sandbox(Helpers):
         if self._controllers is not None:
             self._controllers.settle()
 
+    def advance(self, seconds: float) -> None:
+        """Move the clock (one that can be moved) and, in steps, let the controllers act on it.
+
+        Raises TypeError for the machine's own clock.
+        """
+        move = getattr(self.clock, "advance", None)
+        if move is None:
+            raise TypeError("the machine's clock cannot be moved: give the sandbox a FakeClock")
+        move(seconds)
+        self.settle_if_stepped()
+
     def settle_if_stepped(self) -> None:
         """`settle`, where that is how the controllers work."""
         if self._step:

@@ -28,10 +28,14 @@ def require() -> None:
 
 
 def uses_rules(schema: Any) -> bool:
-    """Whether any part of a schema carries x-kubernetes-validations."""
-    if isinstance(schema, dict):
-        if schema.get(RULES):
-            return True
-        skipped = ("default", "example", "enum")
-        return any(uses_rules(value) for key, value in schema.items() if key not in skipped)
-    return isinstance(schema, list) and any(map(uses_rules, schema))
+    """Whether a structural schema carries x-kubernetes-validations anywhere."""
+    if not isinstance(schema, dict):
+        return False
+    if schema.get(RULES):
+        return True
+    below = [
+        *(schema.get("properties") or {}).values(),
+        schema.get("additionalProperties"),
+        schema.get("items"),
+    ]
+    return any(map(uses_rules, below))

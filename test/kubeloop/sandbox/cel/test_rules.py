@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubeloop.sandbox.cel import uses_rules
 from kubeloop.sandbox.cel.compiling import Checker
 from kubeloop.sandbox.cel.rules import Rules, compile_rules, evaluate
 from kubeloop.sandbox.cel.types import TypeBook
@@ -27,6 +28,14 @@ def checker(**properties: Any) -> Checker:
 
 def test_a_schema_without_rules_compiles_to_nothing() -> None:
     assert compile_rules({"type": "object", "properties": {"n": INTEGER}}) is None
+
+
+def test_rules_are_found_below_a_property_of_any_name() -> None:
+    ruled = {"type": "string", "x-kubernetes-validations": [{"rule": "self != ''"}]}
+    schema = {"type": "object", "properties": {"default": {"type": "array", "items": ruled}}}
+    assert uses_rules(schema)
+    assert evaluate(rules(schema), {"default": ["", "x"]})[0].field == "default[0]"
+    assert not uses_rules({"type": "object", "default": {"x-kubernetes-validations": [1]}})
 
 
 def test_unchanged_values_are_forgiven_but_not_in_transition_rules() -> None:

@@ -36,7 +36,9 @@ def test_preserved_and_embedded_parts_are_left_alone() -> None:
         "properties": {"k": {"type": "object"}},
     }
     embedded = {**free, "x-kubernetes-embedded-resource": True}
-    body = obj(f={"any": [1], "k": {"gone": 1}}, e={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    body = obj(
+        f={"any": [1], "k": {"gone": 1}}, e={"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}
+    )
     pruned, unknown = schema(f=free, e=embedded).prune(body)
     assert unknown == ["spec.f.k.gone"]
     assert pruned["spec"]["e"] == body["spec"]["e"]

@@ -8,7 +8,8 @@ Whoever drives it asks `next_action`, does that, and tells what came of it. The 
 * The watch goes on from the list's own resourceVersion, then from the last event's or bookmark's; never from
   a listed item's, as lists are not in that order (kubernetes-client/python#819).
 * A watch that ends is resumed, also after 429, connection errors and internal errors. Only an expired version
-  (410), a missing resource type, or no progress in several tries lead to a new list.
+  (410), a missing resource type, a watch on which nothing ever came, or no progress in several tries lead to
+  a new list.
 * Failures wait: 0.8 s doubling up to 30 s, with jitter, from the start again only after a minute of health.
   Only the first expired watch in a minute leads to a list at once.
   A missing CRD or missing rights are asked for every few seconds, as long as it takes.
@@ -237,6 +238,11 @@ class ReflectorCore:
             self._fail(failure, now, at_once=failure.kind is Kind.EXPIRED and self._expired_rarely(now))
         elif failure.kind is Kind.MISSING:
             self._version = None  # if it comes back it is another one
+            self._fail(failure, now)
+        elif failure.kind is Kind.SILENT and not self._events:
+            # Not even a bookmark. That is how a server that was restored from a backup treats a version that
+            # it has yet to reach: it keeps quiet until it does, and what happens meanwhile is never told.
+            self._version = None
             self._fail(failure, now)
         elif failure.kind is Kind.BROKEN:
             self._stall(failure, now)

@@ -102,7 +102,7 @@ def test_an_event_with_an_older_version_does_not_move_it_back(core: ReflectorCor
     assert watch_of(core, 10).version == "105"
 
 
-@pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.SILENT, Kind.BUSY, Kind.FORBIDDEN])
+@pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.BUSY, Kind.FORBIDDEN])
 def test_a_watch_is_resumed_without_a_list_after(core: ReflectorCore, kind: Kind) -> None:
     """go-anchors 6.3"""
     listed(core)
@@ -121,6 +121,29 @@ def test_an_expired_watch_leads_to_a_list_at_once_but_only_the_first_time(core: 
     core.next_action(0)
     core.on_watch_ended(GONE, 0)
     assert wait_of(core, 0) > 0
+
+
+def test_a_watch_that_falls_silent_is_resumed(core: ReflectorCore) -> None:
+    """go-anchors 6.7"""
+    listed(core)
+    core.next_action(0)
+    core.on_open(0)
+    core.on_event("105", 1)
+    core.on_watch_ended(Failure(Kind.SILENT, "…"), 200)
+    assert watch_of(core, 200 + wait_of(core, 200)).version == "105"
+
+
+def test_a_watch_on_which_nothing_ever_came_leads_to_a_list(core: ReflectorCore) -> None:
+    """etcd restored from a backup: the server says nothing, not even a bookmark, until it has caught up."""
+    listed(core, "100")
+    core.next_action(0)
+    core.on_open(0)
+    core.on_watch_ended(Failure(Kind.SILENT, "…"), 150)
+    now = 150 + wait_of(core, 150)
+    assert isinstance(core.next_action(now), ListPage)
+    assert core.on_page("40", "", now) is Verdict.AGAIN
+    listed(core, "40", now)
+    assert watch_of(core, now).version == "40"
 
 
 def test_a_server_that_is_back_is_not_waited_for_again_because_the_watch_has_expired(

@@ -27,14 +27,15 @@ p { margin: .2rem 0 } .dim { color: var(--dim) } .good { color: var(--good) } .b
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; overflow-wrap: anywhere }
+  vertical-align: top; overflow-wrap: break-word; max-width: 24rem }
+td:last-child { overflow-wrap: anywhere; max-width: none }
 th { font-weight: 600; color: var(--dim); font-size: .85rem; white-space: nowrap }
 td.n, th.n { text-align: right; white-space: nowrap; padding-right: 1.4rem }
 svg { width: 100%; height: auto; display: block } svg text { font-size: 11px; fill: var(--dim) }
 svg circle { r: 2.6px } svg line { stroke: var(--line) }
 .done { fill: var(--good) } .failed { fill: var(--bad) }
 .blocked, .terminal { fill: var(--wait) } .gone { fill: var(--dim) }
-@media (max-width: 34rem) { svg text { font-size: 20px } svg circle { r: 4px }
+@media (max-width: 34rem) { svg text { font-size: 20px } svg circle { r: 3.4px }
   body { padding: .8rem; font-size: 14px } th, td { padding-right: .5rem }
   table.stack thead { display: none } table.stack td { display: block; border: 0; padding: .05rem 0;
   text-align: left } table.stack tr { display: block; border-bottom: 1px solid var(--line); padding: .4rem 0 }
@@ -171,7 +172,7 @@ def latency_plot(recent: Sequence[Mapping[str, Any]]) -> str:
     """How long the newest reconciles took, oldest at the left, on a logarithmic scale, as SVG."""
     if not recent:
         return "<p class=dim>none yet</p>"
-    width, height, left, bottom = 720, 190, 58, 24
+    width, height, left, bottom = 720, 190, 84, 24
     lowest = math.floor(math.log10(max(min(r["seconds"] for r in recent), 1e-5)))
     highest = max(math.ceil(math.log10(max(max(r["seconds"] for r in recent), 1e-5))), lowest + 1)
 

@@ -38,6 +38,8 @@ class Failure(StrEnum):
     """An object of the same name belongs to somebody else; waits until the name is free."""
     CONTENDED = "Contended"
     """Somebody else keeps changing what belongs to the WebApp; repaired, but more and more slowly."""
+    OVERRIDDEN = "Overridden"
+    """The server stores another number of replicas than it is sent: an admission policy or webhook."""
     APPLY_FAILED = "ApplyFailed"
     """The server refused a write; retried."""
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
@@ -122,6 +124,13 @@ def observe(app: WebApp, deployment: Deployment | None) -> Lifecycle:
         return Pending("the Deployment is being deleted")
     status = deployment.status or DeploymentStatus()
     desired = app.spec.replicas
+    # What drifted has been repaired by now; what still differs was changed by the server itself.
+    stored = deployment.spec.get("replicas", desired)
+    if stored != desired:
+        message = (
+            f"the Deployment is stored with {stored} replicas instead of {desired}: a policy overrides it"
+        )
+        return Failed(Failure.OVERRIDDEN, message)
     if status.observed_generation < deployment.generation:
         return Provisioning(desired, 0, 0, observed=False)
     if (failure := _failure(status)) is not None:

@@ -227,3 +227,20 @@ def test_ready_means_exactly_the_desired_pods_all_updated_and_available(
     assert isinstance(state, Ready) == complete
     status = to_status(state, make_app(replicas=desired), seen, T0)
     assert is_true(status.conditions, "Ready") == complete
+
+
+def test_a_policy_that_overrides_the_replicas_is_called_by_its_name(make_app: MakeApp) -> None:
+    """Not a roll-out that never ends: the server stores another number than it is sent."""
+    app = make_app(replicas=1)
+    seen = Deployment.model_validate(
+        {
+            "metadata": {"name": app.name, "generation": 1},
+            "spec": {"replicas": 3},
+            "status": {"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3},
+        }
+    )
+    state = observe(app, seen)
+
+    assert isinstance(state, Failed)
+    assert state.reason is Failure.OVERRIDDEN
+    assert "3 replicas instead of 1" in state.message

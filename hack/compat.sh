@@ -52,4 +52,4 @@ for name in ${left_out[@]+"${left_out[@]}"}; do
     say "── $name: left out, there is no toolchain to build it with"
     names+="${names:+ and }not $name"
 done
-pytest -m compat ${names:+-k "$names"} test/compat "$@"
+pytest -n "${PYTEST_WORKERS:-2}" -m compat ${names:+-k "$names"} test/compat "$@"

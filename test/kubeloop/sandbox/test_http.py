@@ -160,6 +160,14 @@ def _pem(cluster: dict[str, str]) -> str:
     return base64.b64decode(cluster["certificate-authority-data"]).decode()
 
 
+def test_a_kubeconfig_without_a_token_has_credentials_that_are_nobodys(
+    served: Sandbox, tmp_path: Path
+) -> None:
+    """Over TLS kubectl would ask its user for a name and a password if it found none."""
+    config = yaml.safe_load(served.kubeconfig(tmp_path / "kubeconfig").read_text())
+    assert config["users"][0]["user"] == {"username": "nobody", "password": "none"}
+
+
 def test_a_kubeconfig_is_private(served: Sandbox, tmp_path: Path) -> None:
     path = served.kubeconfig(tmp_path / "deep" / "kubeconfig")
     assert path.stat().st_mode & 0o777 == 0o600

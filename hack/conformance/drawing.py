@@ -183,10 +183,10 @@ def _step(draw: DrawFn, alias: str) -> Step:
 
 
 @st.composite
-def scripts(draw: DrawFn) -> dict[str, Any]:
-    """A script's data: an object, six to nine requests about it, and what a watch saw of them."""
+def scripts(draw: DrawFn, least: int = 6) -> dict[str, Any]:
+    """A script's data: an object, `least` to nine requests about it, and what a watch saw of them."""
     alias = draw(st.sampled_from(sorted(BODIES)))
-    steps = draw(st.lists(_step(alias), min_size=6, max_size=9))
+    steps = draw(st.lists(_step(alias), min_size=least, max_size=9))
     saved = {"old": ".", "rv": "metadata.resourceVersion", "uid": "metadata.uid"}
     begin = {"create": f"{alias}/a", "save": saved}
     return {

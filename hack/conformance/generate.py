@@ -78,7 +78,7 @@ class Explorer:
 
         options = settings(max_examples=draws, **_COMMON)
         try:
-            found: dict[str, Any] = find(scripts(), differs, settings=options, random=Random(number))
+            found: dict[str, Any] = find(scripts(least=1), differs, settings=options, random=Random(number))
         except NoSuchExample:
             return None
         return found, self.differences(found)

@@ -160,8 +160,21 @@ def _nested(obj: Any, steps: tuple[str, ...], kind: type, name: str) -> tuple[An
 
 def _accessor_error(steps: tuple[str, ...], value: Any, expected: str) -> str:
     where = ".".join(steps)
-    shown = causes.go_float(value) if isinstance(value, float) else value
+    shown = go_value(value)
     return f".{where} accessor error: {shown} is of the type {_go(value)}, expected {expected}"
+
+
+def go_value(value: Any) -> str:
+    """A decoded JSON value as Go's %v prints it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return causes.go_float(value)
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_value(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_value(item) for item in value)}]"
+    return "<nil>" if value is None else str(value)
 
 
 def _go(value: Any) -> str:

@@ -189,6 +189,8 @@ def _timeless(obj: Object) -> Object:
         {k: v for k, v in entry.items() if k != "time"} if entry.get("subresource") == "scale" else entry
         for entry in obj["metadata"].get("managedFields") or ()
     ]
+    # No time sorts before every time.
+    entries.sort(key=lambda entry: (entry.get("operation", ""), "time" in entry))
     return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
 
 

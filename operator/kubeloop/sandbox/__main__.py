@@ -21,6 +21,7 @@ A simulated Kubernetes API server (in memory, gone when it stops) listens on {ur
   export KUBECONFIG={kubeconfig}
   kubectl get namespaces
 
+Faults, its clock and its log are at {url}/sandbox/faults, .../clock and .../log, see docs/testing-kit.md.
 Ctrl-C stops it.
 """
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import yaml
 
-
 NOBODY = {"username": "nobody", "password": "none"}
 """Credentials that a sandbox with tokens takes for anonymous, and one without does not look at: over TLS
 kubectl asks its user for a name and a password when it finds none."""

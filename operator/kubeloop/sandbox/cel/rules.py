@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from kubeloop.sandbox.status import Cause
 
 Object = dict[str, Any]
 Warn = Callable[[str], None]
+Unchanged = Callable[[], bool]
 _ABSENT: Final = object()
 """There is no old value to compare with."""
 
@@ -113,10 +115,15 @@ class Rules:
     def __bool__(self) -> bool:
         return bool(self.own or self.fields or self.element is not None or self.items is not None)
 
-    def run(self, value: Any, old: Any, field: str, out: list[Cause], warn: Warn) -> None:
-        """Append what rules find wrong with `value`; what they forgive in an unchanged one goes to `warn`."""
+    def run(self, value: Any, old: Any, field: str, to: _Findings, above: Unchanged) -> None:
+        """Find what is wrong with `value`.
+
+        `above` tells whether the nearest part around it whose old value is known is unchanged: items of
+        lists that are not maps are forgiven with the whole list.
+        """
+        unchanged = above if old is _ABSENT else lambda: same(value, old)
         if self.own and value is not None:
-            self._run_own(value, old, field, out, warn)
+            self._run_own(value, old, field, to, unchanged)
         if isinstance(value, dict):
             for key, item in value.items():
                 below = self.fields.get(key)
@@ -125,17 +132,16 @@ class Rules:
                     below, where = self.element, f"{field}[{key}]"
                 if below is not None:
                     before = old.get(key, _ABSENT) if isinstance(old, dict) else _ABSENT
-                    below.run(item, before, where, out, warn)
+                    below.run(item, before, where, to, unchanged)
         elif isinstance(value, list) and self.items is not None:
             for index, item in enumerate(value):
-                self.items.run(item, self._old_item(item, old), f"{field}[{index}]", out, warn)
+                self.items.run(item, self._old_item(item, old), f"{field}[{index}]", to, unchanged)
 
-    def _run_own(self, value: Any, old: Any, field: str, out: list[Cause], warn: Warn) -> None:
+    def _run_own(self, value: Any, old: Any, field: str, to: _Findings, unchanged: Unchanged) -> None:
         if self._convert is None:
             return
         known = old is not _ABSENT and old is not None
         seen = (self._convert(value), None, False)
-        unchanged = known and same(value, old)
         for rule in self.own:
             view = seen
             if rule.transition:
@@ -146,10 +152,10 @@ class Rules:
             cause = rule.check(value, self.kind, view, field or "<nil>")
             if cause is None:
                 continue
-            if unchanged and not rule.transition:
-                warn(f"{cause.field}: {cause.message}")
+            if not rule.transition and unchanged():
+                to.warn(f"{cause.field}: {cause.message}")
             else:
-                out.append(cause)
+                to.causes.append(cause)
 
     def _old_item(self, item: Any, old: Any) -> Any:
         """The same item before; only those of map lists can be recognised."""
@@ -177,13 +183,24 @@ def _ignore(text: str) -> None:
     del text
 
 
+@dataclass(slots=True)
+class _Findings:
+    """What a run over an object found, and who is told of what it forgave."""
+
+    warn: Warn
+    causes: list[Cause] = field(default_factory=list)
+
+
 def evaluate(
-    rules: Rules, obj: Any, old: Any = _ABSENT, field: str = "", warn: Warn = _ignore
+    rules: Rules, obj: Any, old: Any = _ABSENT, path: str = "", warn: Warn | None = None
 ) -> list[Cause]:
-    """What the rules find wrong with `obj`, given that it replaces `old`."""
-    found: list[Cause] = []
-    rules.run(obj, old, field, found, warn)
-    return found
+    """What the rules find wrong with `obj`, given that it replaces `old`.
+
+    What they would find in parts that are as they were goes to `warn`.
+    """
+    found = _Findings(warn or _ignore)
+    rules.run(obj, old, path, found, lambda: False)
+    return found.causes
 
 
 def unchecked() -> Cause:

@@ -88,7 +88,7 @@ def of_default(schema: Object, value: Any, field: str) -> list[Cause]:
     from kubeloop.sandbox.cel.rules import compile_rules, evaluate
 
     rules = compile_rules(schema, root=False)
-    return [] if rules is None else evaluate(rules, value, field=field)
+    return [] if rules is None else evaluate(rules, value, path=field)
 
 
 def _places(

@@ -182,10 +182,10 @@ def validate_update(call: Call, new: Object, old: Object) -> None:
         if info.custom:
             causes += meta.validate_create(new["metadata"], strategy.name_rule, namespaced=info.namespaced)
     if call.target.subresource == "status":
-        causes += info.schema.validate_status(new, old)
+        causes += info.schema.validate_status(new, old, call.warn)
         causes += strategy.validate_status_update(new, old)
     else:
-        causes += info.schema.validate(new, old)
+        causes += info.schema.validate(new, old, call.warn)
         causes += strategy.validate_update(new, old)
     if causes:
         raise invalid(info.kind, info.key[0], call.target.name, causes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from kubeloop.sandbox.cel.rules import Rules
 
 Object = dict[str, Any]
+Warn = Callable[[str], None]
+"""Takes the text of a ``Warning`` header."""
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -86,14 +89,17 @@ class KindSchema:
         del base
         return obj
 
-    def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
-        """What is wrong with `obj`, given that it replaces `old`."""
-        del obj, old
+    def validate(self, obj: Object, old: Object | None = None, warn: Warn | None = None) -> list[Cause]:
+        """What is wrong with `obj`, given that it replaces `old`.
+
+        What validation rules would find, but forgive because it was there before, goes to `warn`.
+        """
+        del obj, old, warn
         return []
 
-    def validate_status(self, obj: Object, old: Object) -> list[Cause]:
-        """As `validate` for a write to ``/status``: only that field is looked at."""
-        del obj, old
+    def validate_status(self, obj: Object, old: Object, warn: Warn | None = None) -> list[Cause]:
+        """As `validate` for a write to ``/status``: only that field is looked at (but by all rules)."""
+        del obj, old, warn
         return []
 
 
@@ -182,14 +188,14 @@ class CustomSchema(KindSchema):
         except DecodeError as error:
             raise bad_request(str(error)) from error
 
-    def validate(self, obj: Object, old: Object | None = None) -> list[Cause]:
+    def validate(self, obj: Object, old: Object | None = None, warn: Warn | None = None) -> list[Cause]:
         found = problems(self._check, obj) if old is None else problems(self._check, obj, old)
         result = to_causes(found) if found else []
         if self._embeds:
             result += embedded.validate(obj, self._structural, "", _check_metadata)
-        return self._with_rules(result + self._list_causes(obj, old), obj, old)
+        return self._with_rules(result + self._list_causes(obj, old), obj, old, warn)
 
-    def validate_status(self, obj: Object, old: Object) -> list[Cause]:
+    def validate_status(self, obj: Object, old: Object, warn: Warn | None = None) -> list[Cause]:
         result: list[Cause] = []
         if self._status_check is not None and "status" in obj:
             if "status" in old:
@@ -197,9 +203,11 @@ class CustomSchema(KindSchema):
             else:
                 found = problems(self._status_check, obj["status"])
             result = to_causes(found, "status")
-        return self._with_rules(result + self._list_causes(obj, old), obj, old)
+        return self._with_rules(result + self._list_causes(obj, old), obj, old, warn)
 
-    def _with_rules(self, found: list[Cause], obj: Object, old: Object | None) -> list[Cause]:
+    def _with_rules(
+        self, found: list[Cause], obj: Object, old: Object | None, warn: Warn | None
+    ) -> list[Cause]:
         """`found` and what validation rules have to say; they are not asked about values of wrong types."""
         if self._rules is None:
             return found
@@ -209,7 +217,7 @@ class CustomSchema(KindSchema):
             return [*found, rules.unchecked()]
         if old is None:
             return found + rules.evaluate(self._rules, obj)
-        return found + rules.evaluate(self._rules, obj, old)
+        return found + rules.evaluate(self._rules, obj, old, warn=warn)
 
     def _list_causes(self, obj: Object, old: Object | None) -> list[Cause]:
         found = listtype.duplicates(obj, self._structural)

@@ -65,7 +65,7 @@ def test_a_failing_message_expression_leaves_the_message() -> None:
         "properties": {"absent": {"type": "string"}},
         "x-kubernetes-validations": [rule],
     }
-    assert [cause.message for cause in evaluate(rules(schema), {}, field="spec")] == ["Invalid value: no"]
+    assert [cause.message for cause in evaluate(rules(schema), {}, path="spec")] == ["Invalid value: no"]
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ class Faults:
         self._rules: list[Fault] = []
         self._numbers = 0
         self.changed = threading.Condition()
-        """Notified when rules go or the sandbox stops, for those who wait because of one."""
+        """What requests that are held up wait on; notified when the sandbox stops."""
 
     def add(
         self,
@@ -199,13 +199,11 @@ class Faults:
         """Remove one rule."""
         with self._lock:
             self._rules = [rule for rule in self._rules if rule is not fault]
-        self.wake()
 
     def clear(self) -> None:
         """Remove all rules."""
         with self._lock:
             self._rules = []
-        self.wake()
 
     def wake(self) -> None:
         """Have those who wait look again."""

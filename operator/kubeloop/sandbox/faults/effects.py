@@ -33,7 +33,8 @@ class Effect:
     """What happens. Numbers of events count those a watch has sent, bookmarks not included.
 
     Before the server looks at the request:
-    - `latency`: seconds until it does.
+    - `latency`: seconds of the sandbox's clock until it does; one that stands still must be moved meanwhile
+      by somebody else.
     - `refuse`, `reset`: no connection, a broken one. Over HTTP both break the connection.
     - `silence`: no answer, ever (a half-open connection); the client's timeout is all that helps.
     - `status`: this answer instead, with `reason`, `message`, `retry_after` (seconds) and `body` (an object,
@@ -70,7 +71,7 @@ class Effect:
     drop_bookmarks: bool = False
 
     def __post_init__(self) -> None:
-        if self == _NOTHING:
+        if all(getattr(self, f.name) == f.default for f in fields(self)):
             raise ValueError("a fault needs an effect: status, latency, reset ...")
         for name in (
             "latency",
@@ -126,9 +127,3 @@ class Effect:
         return {
             key: value for key, value in status.items() if value not in ("",) and (value or key != "details")
         }
-
-
-_NOTHING: Effect | None = None
-_NOTHING = object.__new__(Effect)
-for _field in fields(Effect):
-    object.__setattr__(_NOTHING, _field.name, _field.default)

@@ -43,7 +43,9 @@ class StatusMemory:
         with self._lock:
             sent = self._sent.get(app.key)
         full = plan_status(wanted, live, sent, app.uid, self._clock.now())
-        if full is None or not live:
+        if full is None:
+            return self._kept_by_now(sent, live)
+        if not live:
             return full
         missing = full.keys() - live.keys()
         if missing and all(full.get(key) == value for key, value in live.items()):
@@ -52,6 +54,15 @@ class StatusMemory:
                 self.remember(app, full, live)
                 return None
         return full
+
+    def _kept_by_now(self, sent: SentStatus | None, live: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What was last sent, if the server dropped fields of it that its schema has meanwhile: the CRD was
+        upgraded under us."""
+        missing = sent.sent.keys() - live.keys() if sent is not None and sent.kept == live else None
+        if sent is None or not missing:
+            return None
+        kept = self._schema.fields()
+        return sent.sent if kept is not None and missing & kept else None
 
     def remember(self, app: KubeObject, full: dict[str, Any], kept: dict[str, Any]) -> None:
         """`full` was sent for `app`, and the server kept of it what `kept` says."""

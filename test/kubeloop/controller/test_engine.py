@@ -18,6 +18,7 @@ from kubeloop.controller import (
     RunningController,
     TerminalError,
 )
+from kubeloop.controller.statusmemory import SCHEMA_TTL
 from kubeloop.model import Deployment
 from webapp_operator.types import WebApp, WebAppStatus
 
@@ -244,6 +245,10 @@ def test_a_status_that_an_older_crd_prunes_is_written_once(world_with_older_crd:
 
     mark = world.mark()
     world.process()
+    assert [verb for verb, _ in world.requests(mark)] == ["get"]  # of the schema, once for all objects
+
+    mark = world.mark()
+    world.process()
     assert world.requests(mark) == []
 
 
@@ -261,6 +266,32 @@ def test_a_restart_over_statuses_that_an_older_crd_prunes_writes_nothing(world_w
 
     requests = world.requests(mark)
     assert [verb for verb, _ in requests] == ["get"]
+
+
+def test_a_status_that_was_pruned_is_completed_once_the_crd_has_been_upgraded(
+    world_with_older_crd: Any,
+) -> None:
+    """Else `kubectl wait --for=condition=Ready` would wait until something changes, or for ever."""
+    world = world_with_older_crd
+    world.settled()
+    world.sandbox.settle()
+    world.see_all()
+    world.process()
+    assert "conditions" not in (world.live(WebApp) or {})["status"]
+
+    world.sandbox.patch(
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "webapps.example.com",
+        {"spec": WebApp.crd()["spec"]},
+    )
+    world.sandbox.settle()
+    world.clock.advance(SCHEMA_TTL + 1)
+    assert world.process().end is End.DONE
+    assert len((world.live(WebApp) or {})["status"]["conditions"]) == 3
+
+    mark = world.mark()
+    world.process()
+    assert world.requests(mark) == []
 
 
 def test_what_an_older_crd_keeps_of_a_status_is_still_kept_true(world_with_older_crd: Any) -> None:

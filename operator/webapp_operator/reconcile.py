@@ -112,6 +112,7 @@ def webapp_controller(*, resync: timedelta = RESYNC) -> Controller[WebApp]:
             field_manager=MANAGER,
             on_error=explain,
             on_undecodable=unreadable,
+            cleanup_reads_spec=False,
         )
         .owns(Deployment)
         .owns(Service)

@@ -27,6 +27,10 @@ class Controller(Generic[K]):
     must be idempotent. How it may end: `kubeloop.controller.result`. With a `finalizer`, `cleanup(app, ctx)`
     is called when the object is being deleted, and only its success lets the object go. `on_error(app,
     error)` may turn what a reconcile raised into a status.
+
+    An object that its class cannot read is neither reconciled nor cleaned up; `on_undecodable(message)` may
+    give it a status. With a `cleanup_reads_spec` of False, because the cleanup has nothing to learn from the
+    object, it can at least be deleted: the finalizer is taken off without a cleanup.
     """
 
     def __init__(
@@ -39,6 +43,7 @@ class Controller(Generic[K]):
         field_manager: str,
         on_error: OnError[K] | None = None,
         on_undecodable: OnUndecodable | None = None,
+        cleanup_reads_spec: bool = True,
         workers: int = DEFAULT_WORKERS,
         name: str | None = None,
     ) -> None:
@@ -57,6 +62,7 @@ class Controller(Generic[K]):
         self.field_manager = field_manager
         self.on_error = on_error
         self.on_undecodable = on_undecodable
+        self.cleanup_reads_spec = cleanup_reads_spec
         self.workers = workers
         self.name = name or kind.resource.kind.lower()
         self.owned: list[type[KubeObject]] = []

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubeloop.cache import Added, Deleted, Event, Informer, Modified
-from kubeloop.client import Client, MergePatch, NotFound
+from kubeloop.client import Client, JsonPatch, MergePatch, NotFound
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.controller.context import EventSink
 from kubeloop.controller.definition import Controller
 from kubeloop.controller.engine import Engine
+from kubeloop.controller.finalizer import remove_patch
 from kubeloop.controller.owners import owner_key
 from kubeloop.controller.result import TerminalError
 from kubeloop.controller.worker import Report, WorkerPool
@@ -28,6 +29,8 @@ class _Unreadable:
     uid: str
     generation: int | None
     message: str
+    deleting: bool
+    finalizers: tuple[str, ...]
     told: bool = field(default=False, compare=False)
 
 
@@ -136,7 +139,13 @@ class RunningController:
         """An object of our kind does not decode. A worker will say so in its status: informers also run on
         standbys, which write nothing."""
         # By generation: saying so makes a new version of the object, which is no news.
-        what = _Unreadable(str(metadata.get("uid")), metadata.get("generation"), message)
+        what = _Unreadable(
+            str(metadata.get("uid")),
+            metadata.get("generation"),
+            message,
+            metadata.get("deletionTimestamp") is not None,
+            tuple(metadata.get("finalizers") or ()),
+        )
         if self._unreadable.get(key) != what:
             self._unreadable[key] = what
             self.queue.add(key, urgent=True)
@@ -147,20 +156,39 @@ class RunningController:
         what = self._unreadable.get(key)
         if what is None:
             return
+        finalizer = self.controller.finalizer
+        if what.deleting and finalizer in what.finalizers and not self.controller.cleanup_reads_spec:
+            self._let_go(key, what)
+            return
         make = self.controller.on_undecodable
         status = make(what.message) if make is not None and not what.told else None
         if status is not None and not self._dry_run:
-            namespace, _, name = key.rpartition("/")
-            try:
-                self._client.patch(
-                    self.controller.kind.resource,
-                    name,
-                    namespace or None,
-                    MergePatch({"status": status}),
-                    subresource="status",
-                    field_manager=self.controller.field_manager,
-                )
-            except NotFound:
+            if not self._patch_unreadable(key, MergePatch({"status": status}), subresource="status"):
                 return
             what.told = True
         raise TerminalError(f"cannot be read: {what.message}")
+
+    def _let_go(self, key: str, what: _Unreadable) -> None:
+        """Take our finalizer off an unreadable object that is being deleted: else it, its namespace and its
+        CRD would stay for ever. Its children go with it, by the garbage collector."""
+        if not self._dry_run:
+            patch = JsonPatch(remove_patch(what.uid, what.finalizers, str(self.controller.finalizer)))
+            self._patch_unreadable(key, patch)
+
+    def _patch_unreadable(
+        self, key: str, patch: MergePatch | JsonPatch, subresource: str | None = None
+    ) -> bool:
+        """Patch an object of which only the key is known; False if it is gone."""
+        namespace, _, name = key.rpartition("/")
+        try:
+            self._client.patch(
+                self.controller.kind.resource,
+                name,
+                namespace or None,
+                patch,
+                subresource=subresource,
+                field_manager=self.controller.field_manager,
+            )
+        except NotFound:
+            return False
+        return True

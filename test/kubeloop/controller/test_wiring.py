@@ -240,3 +240,28 @@ def test_ten_objects_in_a_storm_converge(sandbox: Sandbox, start: Any) -> None:
             (deployment(sandbox, f"app{n}") or {"spec": {}})["spec"].get("replicas") == 3 for n in range(10)
         )
     )
+
+
+def test_an_unreadable_object_is_told_about_and_can_still_be_deleted(sandbox: Sandbox, start: Any) -> None:
+    """D4: with another schema installed, a spec may be stored that the class cannot read."""
+    crd = WebApp.crd()
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crds = "customresourcedefinitions.apiextensions.k8s.io"
+    crd["spec"]["versions"][0]["subresources"].pop("scale")
+    sandbox.apply(crd)
+    run = start(webapp_controller())
+    create(sandbox)
+    run.until(lambda: deployment(sandbox))
+    run.quiet()
+    sandbox.patch("webapps.example.com", "hello", {"spec": {"image": 7}}, "default")
+    run.until(lambda: any("cannot be read" in str(outcome.error) for _, outcome in run.outcomes))
+    run.quiet()
+    app = sandbox.get("webapps.example.com", "hello", "default") or {}
+    assert app["status"]["phase"] == "Failed"
+    assert "spec.image" in app["status"]["conditions"][0]["message"]
+
+    sandbox.delete("webapps.example.com", "hello", "default")
+
+    run.until(lambda: sandbox.get("webapps.example.com", "hello", "default") is None)
+    assert sandbox.get(crds, WebApp.crd_name()) is not None

@@ -86,6 +86,10 @@ class Record:
         """Note that `obj` is already as `schema` has it."""
         self._read = (schema, self)
 
+    def distrust(self, schema: Reader) -> None:
+        """Note that storage holds more than `obj` shows: the next write, even an empty one, is one."""
+        self._read = (schema, Record(self.namespace, self.name, self.obj, self.revision))
+
     def as_read(self, schema: Reader) -> Record:
         """This state as the schema of its storage version has it today: pruned and defaulted.
 

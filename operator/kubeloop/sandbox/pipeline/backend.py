@@ -59,6 +59,8 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     manager: str = ""
     wrote: bool = False
+    hollow: bool = False
+    """Whether an apply of a custom resource leaves an empty map in storage that no reader sees."""
 
     def warn(self, text: str) -> None:
         """Add a ``Warning`` header; repeats are dropped as the server does."""
@@ -72,9 +74,14 @@ def as_read(record: Record, info: ResourceInfo) -> Record:
     return record if schema is None else record.as_read(schema)
 
 
-def trust(record: Record, info: ResourceInfo) -> None:
-    """Note that a new state has just been pruned and defaulted by the schema it will be read by."""
-    if info.storage_schema is not None and info.schema is info.storage_schema:
+def note_written(call: Call, record: Record) -> None:
+    """Note of a new state how it will be read: by the schema it has just been pruned and defaulted by."""
+    info = call.info
+    if info.storage_schema is None:
+        return
+    if call.hollow:
+        record.distrust(info.storage_schema)
+    elif info.schema is info.storage_schema:
         record.trust(info.storage_schema)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubeloop.sandbox.apply import track_update
 from kubeloop.sandbox.pipeline import metadata as meta
 from kubeloop.sandbox.pipeline.admission import PODS, admit_create, admit_pod
-from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version, trust
+from kubeloop.sandbox.pipeline.backend import Backend, Call, in_version, note_written
 from kubeloop.sandbox.pipeline.numbers import as_stored
 from kubeloop.sandbox.pipeline.options import WriteOptions
 from kubeloop.sandbox.pipeline.permissions import check_write
@@ -83,7 +83,7 @@ def create(
             if attempt == NAME_TRIES - 1:
                 raise generate_name_conflict(info.group, info.plural, name) from None
             continue
-        trust(record, info)
+        note_written(call, record)
         call.wrote = True
         return Result(in_version(record, info), record, created=True)
     raise AssertionError("unreachable")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kubeloop.sandbox.apply import keep_times, track_update
 from kubeloop.sandbox.pipeline import metadata as meta
-from kubeloop.sandbox.pipeline.backend import NAMESPACES, Backend, Call, as_read, in_version, trust
+from kubeloop.sandbox.pipeline.backend import NAMESPACES, Backend, Call, as_read, in_version, note_written
 from kubeloop.sandbox.pipeline.numbers import as_stored
 from kubeloop.sandbox.pipeline.options import WriteOptions
 from kubeloop.sandbox.pipeline.permissions import check_write
@@ -69,7 +69,7 @@ def update(
         check_write(backend, call, new, old)
         new = _before_update(backend, call, old, new, tracked=tracked)
         # What a changed schema makes of the stored state is written down by any write, even an empty one.
-        if new == old and as_read(current, info) is current:
+        if new == old and not call.hollow and as_read(current, info) is current:
             return Result(old, current)
         if options.dry_run:
             return Result(new, None)
@@ -223,6 +223,6 @@ def _store(backend: Backend, call: Call, current: Record, new: Object) -> Result
         call.wrote = True
         return Result(new, None)
     record = backend.store.update(info.key, current, as_stored(call, stored))
-    trust(record, info)
+    note_written(call, record)
     call.wrote = True
     return Result(in_version(record, info), record)

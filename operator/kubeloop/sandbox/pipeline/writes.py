@@ -208,6 +208,12 @@ def _apply(backend: Backend, call: Call, options: WriteOptions) -> Result:
             )
         except Undecodable as error:
             raise _inconvertible(info, config, error.why) from None
+        call.hollow = info.custom and any(
+            config["metadata"].get(key) in ({}, []) and not result["metadata"].get(key) for key in _MAPS
+        )
+        if call.hollow:
+            # Seen on 1.36: it is written anew with every apply.
+            result = dict(result)
         if result is live:
             return result
         result = info.strategy.defaults(info.schema.default(result))
@@ -234,6 +240,9 @@ def _apply(backend: Backend, call: Call, options: WriteOptions) -> Result:
             # Somebody was faster: the apply becomes an update.
             if failure.reason != "AlreadyExists" or not isinstance(failure.__context__, Exists):
                 raise
+
+
+_MAPS = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 def _inconvertible(info: ResourceInfo, config: Object, why: str) -> ApiFailure:

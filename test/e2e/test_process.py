@@ -101,7 +101,8 @@ def replicas(cluster: Any, start_operator: Callable[..., Any]) -> Replicas:
 
 
 class TestElection:
-    def test_a_stop_hands_over_within_a_second(self, replicas: Replicas) -> None:
+    def test_a_stop_hands_over_before_the_lease_is_over(self, replicas: Replicas) -> None:
+        """About a tenth of a second on an idle machine; here only what no waited-out lease could do."""
         leader, standby = replicas.pair()
         replicas.make("one")
         assert replicas.reconciled(standby) == set()
@@ -110,7 +111,7 @@ class TestElection:
         left = time.monotonic()
         replicas.cluster.wait(lambda: leads(standby), 5, "the standby to lead")
 
-        assert time.monotonic() - left < 1
+        assert time.monotonic() - left < LEASE_DURATION
         replicas.make("two")
         assert replicas.reconciled(standby) >= {"two"}
 

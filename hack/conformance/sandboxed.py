@@ -21,7 +21,7 @@ MOMENT = 0.25
 class SandboxTarget:
     """A started sandbox."""
 
-    patience = 0.5
+    patience = 10.0
 
     def __init__(self, sandbox: Sandbox, clock: FakeClock) -> None:
         self._sandbox = sandbox

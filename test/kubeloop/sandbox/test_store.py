@@ -153,7 +153,7 @@ def test_every_kept_revision_lists_what_was_there_then(
     steps: list[tuple[str, str, str]], history: int
 ) -> None:
     store = Store(history=history)
-    states = {store.revision: {}}
+    states: dict[int, dict[tuple[str, str], Any]] = {store.revision: {}}
     for action, namespace, name in steps:
         record = store.get(PODS, namespace, name)
         if action == "put" and record is None:

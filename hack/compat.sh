@@ -38,7 +38,7 @@ build_client_go() {
     (cd "$sources/client_go" && go build -trimpath -buildvcs=false -o "$KUBELOOP_COMPAT/client_go/greeter" .)
 }
 build_kube_rs() {
-    (cd "$sources/kube_rs" && CARGO_TARGET_DIR=$KUBELOOP_COMPAT/kube_rs cargo build --quiet --locked)
+    (cd "$sources/kube_rs" && CARGO_TARGET_DIR=$KUBELOOP_COMPAT/kube_rs cargo build --quiet)
 }
 
 environment kubectl "$sources/kubectl/requirements.txt"

@@ -148,7 +148,7 @@ def play(sandbox: Sandbox, folder: Path, line: Timeline) -> None:
                 command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
             wait_for_watches(sandbox, operator, log)
-            seen(f"operator started and watching (python -m operator, pid {operator.pid})")
+            seen("operator started and watching (python -m operator)")
         watcher = Watcher(client)
         try:
             create(client, watcher, line)

@@ -15,7 +15,7 @@ from kubeloop.controller import (
     Result,
     TerminalError,
 )
-from kubeloop.model import Deployment, Service
+from kubeloop.model import Deployment, Service, format_time
 from webapp_operator.lifecycle import Failed, Failure, Lifecycle, Pending, observe, to_status
 from webapp_operator.resources import MANAGER, build_deployment, build_service
 from webapp_operator.types import WebApp, WebAppStatus
@@ -95,7 +95,7 @@ def unreadable(message: str) -> dict[str, object]:
     """The status of a WebApp that does not even decode as one."""
     why = {"status": "False", "reason": Failure.INVALID_SPEC.value, "message": message}
     degraded = {**why, "type": "Degraded", "status": "True"}
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = format_time(datetime.now(UTC))
     conditions = [{**each, "lastTransitionTime": now} for each in ({**why, "type": "Ready"}, degraded)]
     return {"phase": "Failed", "ready": False, "conditions": conditions}
 

@@ -17,7 +17,7 @@ from kubeloop.controller.drift import APPLIED, content_hash, read_stamp, stamp
 from kubeloop.controller.pace import RepairPace
 from kubeloop.controller.protocol import Applied, AppliedMemory, Step, decide
 from kubeloop.controller.result import Contended, GoingAway, KeptChanging, NotOurs
-from kubeloop.controller.writer import CacheOfKind, Change, Writer
+from kubeloop.controller.writer import CacheOfKind, Change, Writer, key_of
 from kubeloop.model import KubeObject
 
 C = TypeVar("C", bound=KubeObject)
@@ -50,7 +50,7 @@ class ChildApplier(Generic[C]):
         Raises `NotOurs` if the name is taken, `GoingAway` while the child or its namespace is being
         deleted, `Contended` if it was repaired too often lately, and `ApiError` for what the server refuses.
         """
-        key = _key_of(wanted)
+        key = key_of(wanted["metadata"])
         digest = content_hash(wanted)
         live = self._store.get(key)
         for _ in range(MAX_TRIES):
@@ -96,7 +96,7 @@ class ChildApplier(Generic[C]):
                 manifest,
                 live,
                 force=live is not None,
-                repair=self._is_repair(_key_of(wanted), digest, live),
+                repair=self._is_repair(key_of(wanted["metadata"]), digest, live),
                 store=self._store,
                 changes=changes,
             )
@@ -115,7 +115,7 @@ class ChildApplier(Generic[C]):
             # A foreign object with the very same values: no conflict, but not ours. Give it back.
             self._writer.unapply(self._resource, answer.object)
             changes.pop()
-            raise NotOurs(f"{self._resource.kind} {_key_of(wanted)}", "was made by somebody else")
+            raise NotOurs(f"{self._resource.kind} {key_of(wanted['metadata'])}", "was made by somebody else")
         child = self._kind.model_validate(answer.object)
         if not self._writer.dry_run:
             self._remember(child.key, child.uid, digest, child.generation)
@@ -170,15 +170,9 @@ class ChildApplier(Generic[C]):
         # gone; if a finalizer keeps it, `decide` says WAIT and nothing is deleted again.
         self._writer.delete(live, store=self._store, changes=changes)
         raise GoingAway(
-            f"{self._resource.kind} {_key_of(wanted)}",
+            f"{self._resource.kind} {key_of(wanted['metadata'])}",
             "is being replaced: a field that cannot change differs",
         ) from error
-
-
-def _key_of(manifest: Mapping[str, Any]) -> str:
-    metadata = manifest["metadata"]
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
 def _stamped(wanted: Mapping[str, Any], digest: str, generation: int, uid: str | None) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kubeloop.model import format_time
+
 CONDITIONS = "conditions"
 
 
@@ -23,11 +25,6 @@ class SentStatus:
     uid: str
     sent: dict[str, Any]
     kept: dict[str, Any]
-
-
-def timestamp(now: datetime) -> str:
-    """A metav1.Time: RFC 3339 in UTC with whole seconds."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def with_transition_times(
@@ -45,7 +42,7 @@ def with_transition_times(
     for condition in conditions:
         old = before.get(condition["type"])
         same = old is not None and old.get("status") == condition["status"] and old.get("lastTransitionTime")
-        time = same or condition.get("lastTransitionTime") or timestamp(now)
+        time = same or condition.get("lastTransitionTime") or format_time(now)
         stamped.append({**condition, "lastTransitionTime": time})
     return {**wanted, CONDITIONS: stamped}
 

@@ -80,7 +80,7 @@ class Writer:
     def _wrote(self, resource: Resource, obj: Mapping[str, Any], store: CacheOfKind[Any]) -> None:
         metadata = obj["metadata"]
         with self._lock:
-            self._written[resource.kind, _key(metadata)] = int(metadata["resourceVersion"])
+            self._written[resource.kind, key_of(metadata)] = int(metadata["resourceVersion"])
         store.write_through(obj)
 
     def apply(
@@ -189,7 +189,7 @@ class Writer:
         repair: bool = False,
     ) -> None:
         """Note a write, unless it turned out to change nothing."""
-        key = before.key if before is not None else _key((after or {})["metadata"])
+        key = before.key if before is not None else key_of((after or {})["metadata"])
         if not self.dry_run:
             version = after["metadata"].get("resourceVersion") if after is not None else None
             # An apply or patch without effect answers with the resourceVersion that was there.
@@ -210,6 +210,7 @@ def _content(wire: Mapping[str, Any]) -> dict[str, Any]:
     return {**wire, "metadata": metadata}
 
 
-def _key(metadata: Mapping[str, Any]) -> str:
+def key_of(metadata: Mapping[str, Any]) -> str:
+    """``namespace/name``, or ``name`` of a cluster-scoped object, from its metadata as it is on the wire."""
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

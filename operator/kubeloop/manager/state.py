@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kubeloop.manager.history import History, Past
+from kubeloop.model import format_time
 
 if TYPE_CHECKING:
     from kubeloop.cache import Informer
@@ -31,7 +31,7 @@ class ManagerState:
         manager, now = self._manager, self._manager.clock.monotonic()
         return {
             "about": self._about,
-            "started": _text(self._started),
+            "started": format_time(self._started),
             "uptimeSeconds": round(now - self._began, 1),
             "stopping": manager.stopping,
             "leader": self._leader(),
@@ -104,7 +104,7 @@ def _controller(running: RunningController, history: History, now: float) -> dic
                 "object": trouble.key,
                 "end": trouble.end.value,
                 "error": trouble.error,
-                "since": _text(trouble.since),
+                "since": format_time(trouble.since),
                 "times": trouble.times,
             }
             for trouble in troubles[:SHOWN]
@@ -122,7 +122,3 @@ def _past(past: Past, now: float) -> dict[str, Any]:
         "end": past.end.value,
         "writes": past.writes,
     }
-
-
-def _text(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

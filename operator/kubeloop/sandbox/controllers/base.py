@@ -10,12 +10,13 @@ import heapq
 import itertools
 import logging
 import threading
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from kubeloop.clock import Clock
 from kubeloop.sandbox.controllers.client import RefusedError
 from kubeloop.sandbox.controllers.graph import Graph
 from kubeloop.sandbox.pipeline.backend import Backend
+from kubeloop.sandbox.registry import Object
 from kubeloop.sandbox.store import Event, Watcher
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,14 @@ class Controller:
     def reconcile(self, key: Hashable) -> float | None:
         """Act; the result is in how many seconds to look again (None: only when something happens)."""
         raise NotImplementedError
+
+
+def controllers_of(obj: Object, kind: str) -> Iterator[Hashable]:
+    """The (namespace, name) of each controlling owner of that kind."""
+    metadata = obj["metadata"]
+    for owner in metadata.get("ownerReferences") or ():
+        if owner["kind"] == kind and owner.get("controller"):
+            yield (metadata["namespace"], owner["name"])
 
 
 class DoesNotSettleError(AssertionError):

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from datetime import datetime
 
 from kubeloop.sandbox.controllers import rollout
-from kubeloop.sandbox.controllers.base import Controller
+from kubeloop.sandbox.controllers.base import Controller, controllers_of
 from kubeloop.sandbox.controllers.client import SystemClient
 from kubeloop.sandbox.controllers.conditions import find, put
 from kubeloop.sandbox.controllers.graph import Graph
@@ -41,9 +41,7 @@ class DeploymentController(Controller):
             if event.type != "DELETED":
                 yield (record.namespace, record.name)
         elif event.resource == REPLICA_SETS:
-            for owner in record.obj["metadata"].get("ownerReferences") or ():
-                if owner["kind"] == "Deployment" and owner.get("controller"):
-                    yield (record.namespace, owner["name"])
+            yield from controllers_of(record.obj, "Deployment")
 
     def reconcile(self, key: Hashable) -> float | None:
         assert isinstance(key, tuple)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
-from kubeloop.sandbox.controllers.base import Controller
+from kubeloop.sandbox.controllers.base import Controller, controllers_of
 from kubeloop.sandbox.controllers.client import SystemClient
 from kubeloop.sandbox.controllers.deployments import REPLICA_SETS, _owner, parse_time
 from kubeloop.sandbox.controllers.graph import Graph
@@ -62,9 +62,7 @@ class ReplicaSetController(Controller):
         if event.resource == REPLICA_SETS and event.type != "DELETED":
             yield (record.namespace, record.name)
         elif event.resource == PODS:
-            for owner in record.obj["metadata"].get("ownerReferences") or ():
-                if owner["kind"] == "ReplicaSet" and owner.get("controller"):
-                    yield (record.namespace, owner["name"])
+            yield from controllers_of(record.obj, "ReplicaSet")
 
     def reconcile(self, key: Hashable) -> float | None:
         assert isinstance(key, tuple)

@@ -8,13 +8,13 @@ from typing import Any
 from kubeloop.sandbox.apply import apply, track_update
 from kubeloop.sandbox.pipeline.backend import Backend, Call
 from kubeloop.sandbox.pipeline.body import SyntaxFailure, media_type, parse_object, parse_yaml
-from kubeloop.sandbox.pipeline.options import WriteOptions, check_patch_options
+from kubeloop.sandbox.pipeline.options import WriteOptions
 from kubeloop.sandbox.pipeline.saving import update
 from kubeloop.sandbox.pipeline.writes import (
     APPLY_PATCH,
     bad_patch,
+    begin_patch,
     check_name,
-    check_patch_type,
     patch_function,
     start,
 )
@@ -124,10 +124,7 @@ def put_scale(backend: Backend, call: Call) -> Object:
 
 def patch_scale(backend: Backend, call: Call) -> Object:
     """PATCH of ``/scale``, apply included."""
-    kind = media_type(call.request.headers)
-    check_patch_type(call.info, kind)
-    options = start(call, "PatchOptions")
-    check_patch_options(call.request.query, apply=kind == APPLY_PATCH)
+    kind, options = begin_patch(call)
     if kind == APPLY_PATCH:
         return _apply(backend, call, options)
     return _write(backend, call, options, patch_function(call.info, kind, call.request.body))

@@ -113,12 +113,18 @@ def check_patch_type(info: ResourceInfo, kind: str) -> None:
         )
 
 
-def patch_object(backend: Backend, call: Call) -> Result:
-    """PATCH of an object or of its status, in all four ways."""
+def begin_patch(call: Call) -> tuple[str, WriteOptions]:
+    """The media type and the options of a PATCH, checked in the real server's order."""
     kind = media_type(call.request.headers)
     check_patch_type(call.info, kind)
     options = start(call, "PatchOptions")
     check_patch_options(call.request.query, apply=kind == APPLY_PATCH)
+    return kind, options
+
+
+def patch_object(backend: Backend, call: Call) -> Result:
+    """PATCH of an object or of its status, in all four ways."""
+    kind, options = begin_patch(call)
     if kind == APPLY_PATCH:
         return _apply(backend, call, options)
     change = patch_function(call.info, kind, call.request.body)

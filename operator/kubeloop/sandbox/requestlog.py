@@ -24,6 +24,7 @@ class Entry:
     `internal` requests come from the sandbox's own controllers. A watch is logged when it starts.
     `status` is the HTTP status code, `time` the sandbox's clock, `number` counts up. `fault` says what a
     rule of `faults` did instead of answering; a request that got no answer at all has the status 0.
+    `content_type` is the request's: what tells the kinds of patch apart.
     """
 
     number: int
@@ -42,6 +43,7 @@ class Entry:
     internal: bool
     path: str
     fault: str = ""
+    content_type: str = ""
 
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}".strip("/")

@@ -288,6 +288,7 @@ class ApiServer:
                 internal=request.internal,
                 path=request.path,
                 fault=fault,
+                content_type=request.headers.get("content-type", ""),
             )
         )
 

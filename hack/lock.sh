@@ -14,7 +14,7 @@ compile() { # OUTPUT ARGUMENT...
 
 compile hack/requirements/runtime.txt setup.cfg "$@"
 # The same versions of what the operator runs on, plus the tools.
-compile hack/requirements/dev.txt setup.cfg --extra tls --extra sandbox --extra dev \
+compile hack/requirements/dev.txt setup.cfg --extra tls --extra tracing --extra sandbox --extra dev \
     --constraint hack/requirements/runtime.txt "$@"
 # What turns the sources into a wheel without an isolated build, which would not be hash-checked.
 compile hack/requirements/build.txt --constraint hack/requirements/dev.txt - "$@" <<<"setuptools"

@@ -3,7 +3,7 @@
 The contract
 ------------
 * **Bytes and dicts.** `Client` sends and returns plain JSON objects and loses no field of them; `Api` adds
-  types. From the kubernetes package come configuration, TLS and proxies, never its models.
+  types.
 * **Bounded.** Each try of a request ends within its timeout (30 s), each watch after 150 s of silence. A
   watch can be closed from any thread, and then ends at once. Setting the stop event ends all
   waiting for a retry.
@@ -13,8 +13,8 @@ The contract
 * **Errors by type.** `ApiError` and its subclasses carry the server's Status, `TransportError` says that
   there was no usable answer, `ConfigError` that it is unknown whom to ask. All name verb and object.
   None holds a credential, and no request is sent without one because a source failed.
-* **Threads.** Everything here is thread-safe and starts no thread. The kubernetes package is imported by
-  `load_config` and `connect`, not before.
+* **Threads.** Everything here is thread-safe and starts no thread. The kubernetes package is imported only
+  for what it alone can do: `auth-provider` sections, and `kubernetes_configuration` to use it beside ours.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from kubeloop.client.errors import (
     Unauthorized,
 )
 from kubeloop.client.http_transport import HttpTransport
+from kubeloop.client.official import kubernetes_configuration
 from kubeloop.client.patches import Apply, JsonPatch, MergePatch, Patch, StrategicPatch
 from kubeloop.client.retry import NO_RETRY, RetryPolicy
 from kubeloop.client.transport import ConnectFailed, Response, Stream, Transport
@@ -91,6 +92,7 @@ __all__ = [
     "Unauthorized",
     "WatchStream",
     "connect",
+    "kubernetes_configuration",
     "load_config",
     "user_agent",
 ]

@@ -30,6 +30,10 @@ two missed ones and some slack mean that nobody is there (a half-open connection
 PAGE_SIZE = 500
 """Objects a page, as client-go's pager and kubectl ask for."""
 
+_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
+"""What to accept if only metadata is wanted; whole objects from servers that do not know the form, as
+client-go's metadata client does."""
+
 
 class Client:
     """Talks to one API server. Thread-safe; every wait ends when `stop` is set.
@@ -70,9 +74,17 @@ class Client:
 
     # Reading
 
-    def get(self, resource: Resource, name: str, namespace: str | None = None) -> dict[str, Any]:
-        """One object, as the server has it now."""
-        call = Call("get", describe(resource, name, namespace), "GET", resource.path(namespace, name))
+    def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, metadata_only: bool = False
+    ) -> dict[str, Any]:
+        """One object, as the server has it now. `metadata_only` as in `list_page`."""
+        call = Call(
+            "get",
+            describe(resource, name, namespace),
+            "GET",
+            resource.path(namespace, name),
+            accept=_METADATA.format("") if metadata_only else "",
+        )
         return decode_object(self._sender.perform(call), call.verb, call.what)
 
     def get_document(self, path: str) -> dict[str, Any]:
@@ -91,10 +103,15 @@ class Client:
         resource_version_match: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
+        metadata_only: bool = False,
         retry: RetryPolicy | None = None,
         cancel: Cancel | None = None,
     ) -> Page:
-        """One page of a list; without `resource_version` what is true now. Continue with its `continue_`."""
+        """One page of a list; without `resource_version` what is true now. Continue with its `continue_`.
+
+        With `metadata_only` the items are PartialObjectMetadata of meta.k8s.io/v1. A server that does not
+        know that form sends whole objects.
+        """
         query = {
             "limit": limit,
             "continue": continue_,
@@ -110,6 +127,7 @@ class Client:
             what,
             "GET",
             target(resource.path(namespace), query),
+            accept=_METADATA.format("List") if metadata_only else "",
             gzip=True,
             retry=retry,
             cancel=cancel,
@@ -124,8 +142,10 @@ class Client:
         label_selector: str | None = None,
         field_selector: str | None = None,
         limit: int = PAGE_SIZE,
+        metadata_only: bool = False,
     ) -> ObjectList:
-        """All objects, page by page. A list that expires in the middle is begun again, unpaged."""
+        """All objects, page by page. A list that expires in the middle is begun again, unpaged.
+        `metadata_only` as in `list_page`."""
         pages: list[Page] = []
         page_size: int | None = limit
         while True:
@@ -138,6 +158,7 @@ class Client:
                     continue_=token,
                     label_selector=label_selector,
                     field_selector=field_selector,
+                    metadata_only=metadata_only,
                 )
             except Expired:
                 if page_size is None:
@@ -160,11 +181,13 @@ class Client:
         initial_events: bool = False,
         label_selector: str | None = None,
         field_selector: str | None = None,
+        metadata_only: bool = False,
         connect_timeout: float = CONNECT_TIMEOUT,
         read_timeout: float = READ_TIMEOUT,
     ) -> WatchStream:
         """Changes after `resource_version`. With `initial_events` first everything that exists (a streaming
-        list), ended by a bookmark. Nothing is sent before the stream is iterated or opened."""
+        list), ended by a bookmark. `metadata_only` as in `list_page`. Nothing is sent before the stream is
+        iterated or opened."""
         query = {
             "watch": True,
             "allowWatchBookmarks": bookmarks or None,
@@ -177,6 +200,7 @@ class Client:
         }
         path = target(resource.path(namespace), query)
         what = describe(resource, None, namespace)
+        accept = {"Accept": _METADATA.format("")} if metadata_only else {}
         sent: dict[str, str] = {}
 
         def begin() -> Stream:
@@ -186,7 +210,7 @@ class Client:
             return self.transport.stream(
                 "GET",
                 path,
-                headers={**self._sender.base, **identity},
+                headers={**self._sender.base, **accept, **identity},
                 connect_timeout=connect_timeout,
                 read_timeout=read_timeout,
             )

@@ -1,7 +1,7 @@
 """Which server, and as whom: a kubeconfig, else the service account of the pod we run in.
 
-What a kubeconfig means for TLS and proxies is decided by the kubernetes package's own loader, on a context
-that was selected by `kubeconfig` and stripped of its tokens; those are kept fresh by `credentials`.
+`kubeconfig` selects a context, `endpoint` reads what it says of TLS and proxies, `credentials` keeps what it
+says of identity fresh.
 """
 
 from __future__ import annotations
@@ -11,27 +11,24 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kubeloop.client import endpoint as endpoints
 from kubeloop.client import kubeconfig as files
 from kubeloop.client.client import Client
 from kubeloop.client.credentials import (
     Anonymous,
-    CachedCredentials,
     Credentials,
-    Fresh,
     basic,
     bearer,
     fixed,
     token_file,
 )
+from kubeloop.client.endpoint import Endpoint
 from kubeloop.client.errors import ConfigError
 from kubeloop.client.exec_plugin import ExecPlugin, exec_credentials
 from kubeloop.client.http_transport import HttpTransport
 from kubeloop.clock import Clock, StopEvent
-
-if TYPE_CHECKING:
-    from kubernetes.client import Configuration
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet puts token, ca.crt and namespace."""
@@ -47,7 +44,7 @@ class ClusterConfig:
     source: str
     namespace: str | None
     """The namespace of the context, or the pod's own; None if there is none."""
-    configuration: Configuration = field(repr=False)
+    endpoint: Endpoint = field(repr=False)
     credentials: Credentials = field(repr=False)
     in_cluster: bool = False
 
@@ -73,7 +70,7 @@ def load_config(
     present = [path for path in paths if os.path.exists(os.path.expanduser(path))]
     try:
         if present:
-            return _from_kubeconfig(paths, context, clock)
+            return _from_kubeconfig(paths, context, environ, clock)
         if kubeconfig or context:
             raise ConfigError(f"there is no {', no '.join(paths)}")
         return _in_cluster(environ, service_account, paths, clock)
@@ -95,70 +92,43 @@ def connect(
     """
     from kubeloop.client.dialer import Urllib3Dialer
 
-    dialer = Urllib3Dialer(config.configuration, config.credentials)
+    dialer = Urllib3Dialer(config.endpoint, config.credentials)
     transport = HttpTransport(dialer, pool_size)
     options.setdefault("user_agent", user_agent())
     return Client(transport, credentials=config.credentials, clock=clock, stop=stop, **options)
 
 
-def _from_kubeconfig(paths: list[str], context: str | None, clock: Clock | None) -> ClusterConfig:
+def _from_kubeconfig(
+    paths: list[str], context: str | None, environ: Mapping[str, str], clock: Clock | None
+) -> ClusterConfig:
     selected = files.read(paths, context)
-    configuration = _load_cluster(selected)
+    try:
+        endpoint = endpoints.from_kubeconfig(selected.cluster, selected.user, environ)
+        credentials = _credentials(selected, paths, context, clock)
+    except ConfigError as error:
+        raise ConfigError(f"context {selected.context!r}: {error}") from error.__cause__
     return ClusterConfig(
-        server=configuration.host,
+        server=endpoint.url,
         source=f"kubeconfig {os.pathsep.join(paths)}, context {selected.context}",
         namespace=selected.namespace,
-        configuration=configuration,
-        credentials=_credentials(selected, configuration, paths, context, clock),
+        endpoint=endpoint,
+        credentials=credentials,
     )
 
 
-_CREDENTIAL_KEYS = ("token", "tokenFile", "exec", "username", "password")
-
-
-def _load_cluster(selected: files.Selected) -> Configuration:
-    """TLS, proxy and address by the kubernetes package."""
-    from kubernetes.client import Configuration
-    from kubernetes.config import ConfigException, load_kube_config_from_dict
-
-    user = {key: value for key, value in selected.user.items() if key not in _CREDENTIAL_KEYS}
-    document = {
-        "current-context": "selected",
-        "contexts": [{"name": "selected", "context": {"cluster": "selected", "user": "selected"}}],
-        "clusters": [{"name": "selected", "cluster": dict(selected.cluster)}],
-        "users": [{"name": "selected", "user": user}],
-    }
-    configuration = Configuration()
-    try:
-        load: Any = load_kube_config_from_dict  # the package is only partly typed
-        load(document, client_configuration=configuration)
-    except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-        raise ConfigError(f"context {selected.context!r}: {error}") from None
-    proxy = selected.cluster.get("proxy-url")
-    if proxy:
-        from kubeloop.client.dialer import proxy_headers
-
-        configuration.proxy = proxy
-        configuration.no_proxy = (
-            None  # what the file says for this cluster beats the environment's exceptions
-        )
-        configuration.proxy_headers = proxy_headers(proxy) or None
-    return configuration
-
-
 def _credentials(
-    selected: files.Selected,
-    configuration: Configuration,
-    paths: list[str],
-    context: str | None,
-    clock: Clock | None,
+    selected: files.Selected, paths: list[str], context: str | None, clock: Clock | None
 ) -> Credentials:
     user = selected.user
     extra = _impersonation(user)
     if user.get("tokenFile"):
         return token_file(str(user["tokenFile"]), clock, extra)
-    if "BearerToken" in configuration.api_key:
-        return _from_auth_provider(configuration, extra, clock)
+    if user.get("auth-provider"):
+        from kubeloop.client.official import auth_provider
+
+        provided = auth_provider(user, extra, clock)
+        if provided is not None:
+            return provided
     if user.get("exec") and not user.get("token"):
         plugin = ExecPlugin(user["exec"], selected.cluster, base=selected.user_base, clock=clock)
         return exec_credentials(plugin, clock, extra)
@@ -196,50 +166,28 @@ def _impersonation(user: Mapping[str, Any]) -> dict[str, str]:
     return headers
 
 
-def _from_auth_provider(
-    configuration: Configuration, extra: Mapping[str, str], clock: Clock | None
-) -> CachedCredentials:
-    """OIDC and GCP sections: the kubernetes package refreshes those tokens when asked for them."""
-
-    def read() -> Fresh:
-        value = str(configuration.auth_settings()["BearerToken"]["value"])
-        return Fresh({**bearer(value.partition(" ")[2]), **extra}, 60.0)
-
-    return CachedCredentials(read, name="auth-provider", clock=clock)
-
-
 def _in_cluster(
     environ: Mapping[str, str], folder: str, paths: list[str], clock: Clock | None
 ) -> ClusterConfig:
     looked_for = f"there is no {', no '.join(paths)}"
     if not environ.get("KUBERNETES_SERVICE_HOST"):
         raise ConfigError(f"{looked_for}, and this is no pod: KUBERNETES_SERVICE_HOST is not set")
-    from kubernetes.client import Configuration
-    from kubernetes.config import ConfigException
-    from kubernetes.config.incluster_config import InClusterConfigLoader
-
     token, authority = os.path.join(folder, "token"), os.path.join(folder, "ca.crt")
-    configuration = Configuration()
     try:
-        loader: Any = InClusterConfigLoader  # the package is only partly typed
-        loader(token, authority, try_refresh_token=False, environ=environ).load_and_set(configuration)
-    except (ConfigException, OSError) as error:
+        if not Path(authority).read_bytes():
+            raise ConfigError(f"{authority} is empty")
+        endpoint = endpoints.in_cluster(environ, authority)
+        credentials = token_file(token, clock)
+        credentials.headers()  # a token that cannot be read is an error now, not with the first request
+    except (ConfigError, OSError) as error:
         raise ConfigError(
             f"{looked_for}, and the service account in {folder} is not usable: {error}"
         ) from None
-    configuration.api_key.clear()  # the loader does not strip the token; ours is read afresh below
-    # A pod talks to its own API server directly, whatever proxy the environment names for other traffic.
-    configuration.proxy = None
-    credentials = token_file(token, clock)
-    try:
-        credentials.headers()
-    except (OSError, ConfigError) as error:
-        raise ConfigError(f"{looked_for}, and {token} is not usable: {error}") from None
     return ClusterConfig(
-        server=configuration.host,
+        server=endpoint.url,
         source=f"service account in {folder}",
         namespace=_read_namespace(folder),
-        configuration=configuration,
+        endpoint=endpoint,
         credentials=credentials,
         in_cluster=True,
     )

@@ -1,4 +1,4 @@
-"""Opening connections with the kubernetes package's TLS and proxy configuration, through urllib3.
+"""Opening connections to an API server, through urllib3.
 
 urllib3 does what is delicate: name resolution, proxies and their tunnels, TLS with client certificates and
 server name. It reads CA and certificate files for each new connection, so that rotated ones are used without
@@ -7,13 +7,13 @@ a restart. Requests themselves are written by `http_transport`.
 
 from __future__ import annotations
 
-import base64
 import socket
+import ssl
 import threading
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubernetes.client import ApiClient, Configuration
+from urllib3 import PoolManager, ProxyManager
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import HTTPError
 
@@ -24,25 +24,25 @@ from kubeloop.client.connections import (
     Connection,
 )
 from kubeloop.client.credentials import Credentials
+from kubeloop.client.endpoint import Endpoint
 from kubeloop.client.errors import ConfigError
+from kubeloop.client.proxies import proxy_headers
 from kubeloop.client.transport import ConnectFailed
 
 
 class Urllib3Dialer:
-    """Opens connections to the server of a kubernetes `Configuration`. Thread-safe."""
+    """Opens connections to an `Endpoint`. Thread-safe."""
 
-    def __init__(self, configuration: Configuration, credentials: Credentials) -> None:
-        configuration.retries = 0
-        configuration.socket_options = _socket_options()
-        self._configuration = configuration
+    def __init__(self, endpoint: Endpoint, credentials: Credentials) -> None:
+        self._endpoint = endpoint
         self._credentials = credentials
         self._lock = threading.Lock()  # guards _pool and _certificate
         self._certificate: tuple[str, str] | None = None
         self._pool: Any = None
-        url = urlsplit(configuration.host)
+        url = urlsplit(endpoint.url)
         self.host = url.netloc.rpartition("@")[2]
         self.prefix = url.path.rstrip("/")
-        if url.scheme == "http" and ApiClient(configuration).rest_client.pool_manager.proxy:
+        if url.scheme == "http" and endpoint.proxy:
             # A plain request to a proxy names its server in full.
             self.prefix = f"http://{self.host}{self.prefix}"
 
@@ -65,15 +65,33 @@ class Urllib3Dialer:
         return Connection(connection.sock, connection)
 
     def _current_pool(self) -> Any:
-        certificate = self._credentials.client_certificate()
+        certificate = self._credentials.client_certificate() or self._endpoint.certificate
         with self._lock:
             if self._pool is None or certificate != self._certificate:
                 self._certificate = certificate
-                if certificate is not None:
-                    self._configuration.cert_file, self._configuration.key_file = certificate
-                manager = ApiClient(self._configuration).rest_client.pool_manager
-                self._pool = manager.connection_from_url(self._configuration.host)
+                self._pool = _manager(self._endpoint, certificate).connection_from_url(self._endpoint.url)
             return self._pool
+
+
+def _manager(endpoint: Endpoint, certificate: tuple[str, str] | None) -> PoolManager:
+    options: dict[str, Any] = {
+        "cert_reqs": ssl.CERT_REQUIRED if endpoint.verify else ssl.CERT_NONE,
+        "ca_certs": endpoint.authority,
+        "socket_options": _socket_options(),
+    }
+    if certificate is not None:
+        options["cert_file"], options["key_file"] = certificate
+    if endpoint.server_name:
+        options["server_hostname"] = endpoint.server_name
+    if not endpoint.proxy:
+        return PoolManager(**options)
+    if endpoint.proxy.startswith("socks"):
+        try:
+            from urllib3.contrib.socks import SOCKSProxyManager
+        except ImportError:
+            raise ConfigError("a socks proxy needs the package PySocks") from None
+        return SOCKSProxyManager(endpoint.proxy, **options)
+    return ProxyManager(endpoint.proxy, proxy_headers=proxy_headers(endpoint.proxy), **options)
 
 
 def _reason(error: BaseException) -> str:
@@ -81,15 +99,6 @@ def _reason(error: BaseException) -> str:
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return str(error) or type(error).__name__
-
-
-def proxy_headers(url: str) -> dict[str, str]:
-    """Proxy-Authorization for a proxy URL with user and password in it."""
-    parts = urlsplit(url)
-    if parts.username is None:
-        return {}
-    secret = base64.b64encode(f"{parts.username}:{parts.password or ''}".encode()).decode()
-    return {"Proxy-Authorization": f"Basic {secret}"}
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
-import weakref
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 from kubeloop.client.credentials import CachedCredentials, Fresh, bearer
 from kubeloop.client.errors import ConfigError
+from kubeloop.client.private_files import PrivateFiles
 from kubeloop.clock import Clock, SystemClock
 
 PLUGIN_TIMEOUT = 60.0
@@ -52,7 +51,7 @@ class ExecPlugin:
         self._hint = str(spec.get("installHint") or "")
         self._environment = {str(entry["name"]): str(entry["value"]) for entry in spec.get("env") or ()}
         self._cluster = _cluster_info(cluster) if spec.get("provideClusterInfo") else None
-        self._folder: Path | None = None
+        self._files = PrivateFiles()
         self._certificates = 0
 
     def read(self) -> Fresh:
@@ -126,22 +125,15 @@ class ExecPlugin:
         return seconds - min(SKEW, seconds / 2)
 
     def _store(self, certificate: str, key: str) -> tuple[str, str]:
-        """Write the pair where the TLS library can read it: private, and gone with this object."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="kubeloop-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._certificates += 1
         number = self._certificates
         for kind in ("cert", "key"):
             # The pair before this one may be in use for a connection that is being opened.
-            (self._folder / f"{kind}-{number - 2}.pem").unlink(missing_ok=True)
-        paths = [self._folder / f"{kind}-{number}.pem" for kind in ("cert", "key")]
-        for path, content in zip(paths, (certificate, key), strict=True):
-            with open(
-                os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-            ) as file:
-                file.write(content)
-        return str(paths[0]), str(paths[1])
+            self._files.remove(f"{kind}-{number - 2}.pem")
+        return (
+            self._files.write(f"cert-{number}.pem", certificate.encode()),
+            self._files.write(f"key-{number}.pem", key.encode()),
+        )
 
     def __repr__(self) -> str:
         return f"ExecPlugin({self._command})"

@@ -24,6 +24,7 @@ class Call:
     """One request and what became of its tries."""
 
     __slots__ = (
+        "accept",
         "body",
         "cancel",
         "content_type",
@@ -46,6 +47,7 @@ class Call:
         *,
         body: bytes | None = None,
         content_type: str = "",
+        accept: str = "",
         repeatable: bool = True,
         gzip: bool = False,
         retry: RetryPolicy | None = None,
@@ -57,6 +59,7 @@ class Call:
         self.target = path
         self.body = body
         self.content_type = content_type
+        self.accept = accept
         self.repeatable = repeatable
         self.gzip = gzip
         self.retry = retry
@@ -128,6 +131,8 @@ class Sender:
         headers = {**self.base, **identity}
         if call.content_type:
             headers["Content-Type"] = call.content_type
+        if call.accept:
+            headers["Accept"] = call.accept
         if call.gzip:
             headers["Accept-Encoding"] = "gzip"
         began = time.perf_counter()

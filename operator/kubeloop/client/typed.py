@@ -9,7 +9,7 @@ from kubeloop.client.answers import Answer
 from kubeloop.client.client import Client
 from kubeloop.client.errors import MissingKeyError
 from kubeloop.client.patches import Apply, MergePatch, Patch
-from kubeloop.model import ApiObject, DynamicObject, KubeObject, Resource
+from kubeloop.model import ApiObject, DynamicObject, KubeObject, PartialObjectMetadata, Resource
 
 K = TypeVar("K", bound=ApiObject)
 Typed = TypeVar("Typed", bound=KubeObject)
@@ -17,7 +17,7 @@ Typed = TypeVar("Typed", bound=KubeObject)
 
 class Api(Generic[K]):
     """One kind's operations. `Api(client, WebApp)` speaks WebApps, `Api(client, Resource(...))` any resource
-    without a class.
+    without a class. Of kinds that are `metadata_only` it reads just that, and cannot write objects whole.
 
     `namespace` is used wherever none is given. Objects to write are typed ones or plain mappings. Besides
     what `Client` raises, decoding raises `pydantic.ValidationError` for an object that breaks its class.
@@ -36,6 +36,7 @@ class Api(Generic[K]):
         self.resource: Resource = kind if isinstance(kind, Resource) else kind.resource
         self._kind = None if isinstance(kind, Resource) else kind
         self._namespace = namespace
+        self._metadata_only = self._kind is not None and issubclass(self._kind, PartialObjectMetadata)
 
     def decode(self, obj: Mapping[str, Any]) -> K:
         """A plain object as a typed one."""
@@ -47,7 +48,8 @@ class Api(Generic[K]):
 
     def get(self, name: str, namespace: str | None = None) -> K:
         """One object. Raises `NotFound`."""
-        return self.decode(self.client.get(self.resource, name, self._space(namespace)))
+        space = self._space(namespace)
+        return self.decode(self.client.get(self.resource, name, space, metadata_only=self._metadata_only))
 
     def list(self, *, label_selector: str | None = None, field_selector: str | None = None) -> list[K]:
         """All objects of the namespace, or of all namespaces."""
@@ -56,6 +58,7 @@ class Api(Generic[K]):
             self._namespace,
             label_selector=label_selector,
             field_selector=field_selector,
+            metadata_only=self._metadata_only,
         )
         return [self.decode(item) for item in found.items]
 
@@ -63,14 +66,14 @@ class Api(Generic[K]):
         self, obj: K | Mapping[str, Any], *, field_manager: str | None = None, dry_run: bool = False
     ) -> K:
         """Create an object. Raises `AlreadyExists`."""
-        wire = self._placed(obj)
+        wire = self._whole(obj)
         return self.decode(
             self.client.create(self.resource, wire, field_manager=field_manager, dry_run=dry_run)
         )
 
     def replace(self, obj: K | Mapping[str, Any], *, field_manager: str | None = None) -> K:
         """Replace an object whole. Note that a typed object does not know fields that its class lacks."""
-        return self.decode(self.client.replace(self.resource, self._placed(obj), field_manager=field_manager))
+        return self.decode(self.client.replace(self.resource, self._whole(obj), field_manager=field_manager))
 
     def apply(
         self,
@@ -146,7 +149,11 @@ class Api(Generic[K]):
         from pydantic_core import from_json
 
         for line in self.client.watch(
-            self.resource, self._namespace, resource_version=resource_version, **options
+            self.resource,
+            self._namespace,
+            resource_version=resource_version,
+            metadata_only=self._metadata_only,
+            **options,
         ):
             event = from_json(line)
             yield event["type"], event["object"]
@@ -158,6 +165,12 @@ class Api(Generic[K]):
         if not space:
             raise MissingKeyError(".metadata.namespace")
         return space
+
+    def _whole(self, obj: K | Mapping[str, Any]) -> dict[str, Any]:
+        """The wire form of an object that is written whole."""
+        if isinstance(obj, PartialObjectMetadata):
+            raise TypeError(f"only the metadata of {obj.kind} {obj.key} is known: writing it would empty it")
+        return self._placed(obj)
 
     def _placed(self, obj: K | Mapping[str, Any]) -> dict[str, Any]:
         """The wire form, complete with what the server needs to know it by."""

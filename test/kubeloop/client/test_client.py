@@ -371,3 +371,21 @@ def test_a_watch_closed_before_it_began_ends_quietly_or_says_so(scripted: Any, t
     watch.close()
     with pytest.raises(TransportError, match="closed before it began"):
         watch.open()
+
+
+def test_metadata_is_asked_for_in_the_form_of_each_verb(scripted: Any, tools: Any) -> None:
+    partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "a"}}
+    document = {"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "7"}, "items": [partial]}
+    client, transport = scripted(
+        tools.answer(partial), tools.answer(document), tools.Stream(200, [b"{}\n"]), tools.answer(THING)
+    )
+    assert client.get(tools.things, "a", "ns", metadata_only=True) == partial
+    assert client.list(tools.things, metadata_only=True).items == [partial]
+    assert list(client.watch(tools.things, initial_events=True, metadata_only=True)) == [b"{}"]
+    client.get(tools.things, "a", "ns")
+    assert [headers["Accept"] for _, _, headers, _ in transport.sent] == [
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        "application/json",
+    ]

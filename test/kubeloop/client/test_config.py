@@ -91,9 +91,8 @@ def test_paths_are_relative_to_the_file_they_stand_in(
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     config = load_config(environ={"KUBECONFIG": os.pathsep.join([first, second])})
-    assert config.configuration.ssl_ca_cert == str(tmp_path / "one" / "ca.crt")
-    assert config.configuration.cert_file == str(tmp_path / "two" / "c.crt")
-    assert config.configuration.key_file == str(tmp_path / "two" / "c.key")
+    assert config.endpoint.authority == str(tmp_path / "one" / "ca.crt")
+    assert config.endpoint.certificate == (str(tmp_path / "two" / "c.crt"), str(tmp_path / "two" / "c.key"))
     assert headers(config) == {"Authorization": "Bearer token"}
 
 
@@ -101,10 +100,39 @@ def test_inline_certificates_become_private_files(write: Any) -> None:
     data = base64.b64encode(b"PEM").decode()
     path = write("a", user={"client-certificate-data": data, "client-key-data": data})
     config = load_config(path, environ={})
-    key = Path(config.configuration.key_file or "")
+    assert config.endpoint.certificate
+    key = Path(config.endpoint.certificate[1])
     assert key.read_text() == "PEM"
     assert key.stat().st_mode & 0o077 == 0
     assert isinstance(config.credentials, Anonymous)
+    del config
+    assert not key.exists()
+
+
+@pytest.mark.parametrize(
+    ("user", "complaint"),
+    [
+        ({"client-certificate-data": "not base64!"}, "client-certificate-data is not base64"),
+        ({"client-certificate-data": "UEVN"}, "one is given without the other"),
+        ({"client-key": "/not/there.pem"}, r"client-key: there is no file /not/there\.pem"),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_an_error_at_once(write: Any, user: Any, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load_config(write("a", user=user), environ={})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "url"),
+    [
+        ({"server": "http://h:1/"}, "http://h:1"),
+        ({"server": "h:1"}, "http://h:1"),
+        ({"server": "h:1", "insecure-skip-tls-verify": True}, "https://h:1"),
+        ({"server": "h:1", "certificate-authority-data": "UEVN"}, "https://h:1"),
+    ],
+)
+def test_a_server_without_scheme_is_taken_as_kubectl_takes_it(write: Any, cluster: Any, url: str) -> None:
+    assert load_config(write("a", cluster=cluster), environ={}).server == url
 
 
 @pytest.mark.parametrize(
@@ -142,21 +170,21 @@ def test_a_token_changed_in_the_file_is_used_when_the_old_one_is_refused(write: 
     assert headers(config) == {"Authorization": "Bearer new"}
 
 
-def test_server_name_proxy_and_namespace_are_read(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """bug report 7"""
-    monkeypatch.setenv("NO_PROXY", "*")
+def test_server_name_proxy_and_namespace_are_read(write: Any) -> None:
+    """bug report 7; the file's proxy beats the environment's exceptions"""
     cluster = {
         "proxy-url": "http://me:pw@proxy:3128",
         "tls-server-name": "api",
         "insecure-skip-tls-verify": True,
     }
-    config = load_config(write("a", cluster=cluster, context={"namespace": "team"}), environ={})
+    config = load_config(
+        write("a", cluster=cluster, context={"namespace": "team"}), environ={"NO_PROXY": "*"}
+    )
     assert config.namespace == "team"
-    assert config.configuration.proxy == "http://me:pw@proxy:3128"
-    assert config.configuration.no_proxy is None
-    assert config.configuration.proxy_headers == {"Proxy-Authorization": "Basic bWU6cHc="}
-    assert config.configuration.tls_server_name == "api"
-    assert config.configuration.verify_ssl is False
+    assert config.endpoint.proxy == "http://me:pw@proxy:3128"
+    assert config.endpoint.server_name == "api"
+    assert config.endpoint.verify is False
+    assert "pw" not in repr(config)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +251,7 @@ def test_a_pod_uses_its_service_account(account: Path, host: str, server: str) -
     config = load_config(environ=environ, service_account=str(account), clock=clock)
     assert config.in_cluster
     assert (config.server, config.namespace) == (server, "home")
-    assert config.configuration.ssl_ca_cert == str(account / "ca.crt")
+    assert config.endpoint.authority == str(account / "ca.crt")
     assert headers(config) == {"Authorization": "Bearer one"}
     (account / "token").write_text("two")
     clock.advance(61)
@@ -238,4 +266,10 @@ def test_a_pod_without_a_usable_account_says_so(account: Path, missing: str) -> 
         load_config(environ=environ, service_account=str(account))
     (account / missing).write_text("")
     with pytest.raises(ConfigError, match="is not usable"):
+        load_config(environ=environ, service_account=str(account))
+
+
+def test_a_pod_without_a_port_to_go_to_says_so(account: Path) -> None:
+    environ = {"HOME": str(account), "KUBERNETES_SERVICE_HOST": "h"}
+    with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_PORT is not set"):
         load_config(environ=environ, service_account=str(account))

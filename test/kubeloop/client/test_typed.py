@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from kubeloop.client import Api, MergePatch, MissingKeyError, NotFound
-from kubeloop.model import DynamicObject, KubeObject, Model, Resource
+from kubeloop.model import DynamicObject, KubeObject, Model, PartialObjectMetadata, Resource, metadata_only
 
 
 class BookSpec(Model):
@@ -95,3 +95,20 @@ def test_a_watch_gives_types_and_objects(scripted: Any, tools: Any) -> None:
     line = json.dumps({"type": "ADDED", "object": WIRE}).encode() + b"\n"
     client, _ = scripted(tools.Stream(200, [line]))
     assert list(Api(client, Book, "ns").watch()) == [("ADDED", WIRE)]
+
+
+def test_a_kind_can_be_read_as_metadata_only_and_is_then_not_written_whole(scripted: Any, tools: Any) -> None:
+    """A PUT of what is known would empty the object."""
+    document = {"kind": "PartialObjectMetadataList", "metadata": {"resourceVersion": "7"}, "items": [WIRE]}
+    client, transport = scripted(tools.answer(WIRE), tools.answer(document), tools.answer(WIRE))
+    api = Api(client, metadata_only(Book), "ns")
+    book = api.get("moby")
+    assert isinstance(book, PartialObjectMetadata)
+    assert (book.kind, [each.key for each in api.list()]) == ("Book", ["ns/moby"])
+    assert all("as=PartialObjectMetadata" in headers["Accept"] for _, _, headers, _ in transport.sent)
+    with pytest.raises(TypeError, match="only the metadata of Book ns/moby is known"):
+        api.replace(book)
+    with pytest.raises(TypeError, match="would empty it"):
+        Api(client, Book, "ns").replace(book)  # type: ignore[arg-type]
+    api.apply(book, field_manager="me")
+    assert "spec" not in json.loads(transport.sent[-1][3])

@@ -24,7 +24,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Sandbox, list[Any]]]:
         for name in ("a", "b", "c"):
             running.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
         config = load_config(str(running.kubeconfig(tmp_path / "kubeconfig")))
-        over_http = HttpTransport(Urllib3Dialer(config.configuration, config.credentials))
+        over_http = HttpTransport(Urllib3Dialer(config.endpoint, config.credentials))
         yield running, [running.transport(), over_http]
         over_http.close()
 

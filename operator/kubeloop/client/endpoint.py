@@ -1,0 +1,96 @@
+"""Where a server is and how a connection to it is made: what a kubeconfig says of TLS and proxies.
+
+Read here and not by the kubernetes package: its loader costs 0.3 s and 10 MiB in every process, most of it
+for parts that an operator never touches, and leaves out what kubectl understands (docs/design/client.md).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubeloop.client.errors import ConfigError
+from kubeloop.client.private_files import PrivateFiles
+from kubeloop.client.proxies import environment_proxy
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One API server. Files are read for each new connection, so that rotated ones are used."""
+
+    url: str
+    """Scheme, host, port and the path that all requests start with; no slash at its end."""
+    authority: str | None = None
+    """Path of the certificates to trust; None: the system's."""
+    certificate: tuple[str, str] | None = field(default=None, repr=False)
+    """Paths of the certificate and the key to show."""
+    verify: bool = True
+    server_name: str | None = None
+    """The name that the server's certificate must be for, if not the URL's host."""
+    proxy: str | None = field(default=None, repr=False)
+    """URL of an http, https or socks5 proxy; it may hold a password."""
+    files: PrivateFiles = field(default_factory=PrivateFiles, repr=False, compare=False)
+    """Keeps what was written for this endpoint as long as it is used."""
+
+
+def from_kubeconfig(
+    cluster: Mapping[str, Any], user: Mapping[str, Any], environ: Mapping[str, str]
+) -> Endpoint:
+    """The endpoint of a kubeconfig's cluster for one of its users; file paths in them are absolute.
+
+    Raises `ConfigError` for data that is not base64, for files that are not there and for a client
+    certificate without key, or the reverse.
+    """
+    files = PrivateFiles()
+    authority = _material(cluster, "certificate-authority", files)
+    certificate = _material(user, "client-certificate", files)
+    key = _material(user, "client-key", files)
+    if (certificate is None) != (key is None):
+        raise ConfigError("client-certificate and client-key: one is given without the other")
+    verify = not cluster.get("insecure-skip-tls-verify")
+    url = str(cluster["server"]).rstrip("/")
+    if "://" not in url:
+        # As client-go (rest.DefaultServerURL): https when anything speaks of TLS.
+        url = f"{'https' if authority or certificate or not verify else 'http'}://{url}"
+    given = cluster.get("proxy-url")
+    return Endpoint(
+        url=url,
+        authority=authority,
+        certificate=(certificate, key) if certificate and key else None,
+        verify=verify,
+        server_name=cluster.get("tls-server-name") or None,
+        # What the file says for this cluster beats the environment, its exceptions included.
+        proxy=str(given) if given else environment_proxy(url, environ),
+        files=files,
+    )
+
+
+def in_cluster(environ: Mapping[str, str], authority: str) -> Endpoint:
+    """The API server of the cluster that this pod runs in, reached directly.
+
+    A pod's API server is near, whatever proxy the environment names for other traffic. Raises `ConfigError`
+    if the environment does not say where it is.
+    """
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise ConfigError("KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
+    return Endpoint(f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", authority)
+
+
+def _material(section: Mapping[str, Any], name: str, files: PrivateFiles) -> str | None:
+    """Path of a PEM file that stands in `section` by name, or as base64 (which wins, as in kubectl)."""
+    data, path = section.get(f"{name}-data"), section.get(name)
+    if data:
+        try:
+            return files.write(f"{name}.pem", base64.b64decode(str(data), validate=True))
+        except binascii.Error:
+            raise ConfigError(f"{name}-data is not base64") from None
+    if not path:
+        return None
+    if not os.path.isfile(str(path)):
+        raise ConfigError(f"{name}: there is no file {path}")
+    return str(path)

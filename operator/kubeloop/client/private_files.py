@@ -1,0 +1,31 @@
+"""Certificates and keys that came as text, written where the TLS library can read them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+
+class PrivateFiles:
+    """A folder that only this user can enter, made when it is needed and gone with this object."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+
+    def write(self, name: str, content: bytes) -> str:
+        """A new file with `content` (mode 0600); gives its path."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="kubeloop-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        path = self._folder / name
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+        return str(path)
+
+    def remove(self, name: str) -> None:
+        """Delete a file that may not be there."""
+        if self._folder is not None:
+            (self._folder / name).unlink(missing_ok=True)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Resource,
         Service,
         custom_resource,
+        metadata_only,
     )
 
 _HOMES = {
@@ -53,6 +54,7 @@ _HOMES = {
         "Resource",
         "Service",
         "custom_resource",
+        "metadata_only",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -86,6 +88,7 @@ __all__ = [
     "custom_resource",
     "events",
     "load_config",
+    "metadata_only",
     "stop_on_signals",
 ]
 

@@ -47,6 +47,7 @@ from kubeloop.model.markers import (
 )
 from kubeloop.model.merge import MergeError, merge_crds
 from kubeloop.model.metadata import ObjectMeta, OwnerReference
+from kubeloop.model.partial import PartialObjectMetadata, metadata_only
 from kubeloop.model.problems import DefinitionError
 from kubeloop.model.quantity import Quantity
 from kubeloop.model.resource import Resource
@@ -89,6 +90,7 @@ __all__ = [
     "ObjectMeta",
     "OneOf",
     "OwnerReference",
+    "PartialObjectMetadata",
     "PreserveUnknown",
     "Quantity",
     "RawJson",
@@ -103,6 +105,7 @@ __all__ = [
     "freeze",
     "is_true",
     "merge_crds",
+    "metadata_only",
     "set_condition",
     "set_conditions",
     "thaw",

@@ -43,7 +43,7 @@ def test_the_official_client_talks_to_the_same_server_as_the_same_user(echo: Any
         **{"certificate-authority": "ca.crt", "tls-server-name": "api.internal"},
     )
     client = ApiClient(kubernetes_configuration(load_config(path, environ={})))
-    VersionApi(client).get_code_without_preload_content()
+    VersionApi(client).get_code(_preload_content=False)
     client.rest_client.close()
     assert server.requests[0][1]["authorization"] == "Bearer one"
 

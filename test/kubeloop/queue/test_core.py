@@ -184,6 +184,163 @@ def test_a_hot_key_leaves_no_growing_heap_behind() -> None:
     assert len(core._waiting) < 200
 
 
+def test_a_delay_that_is_brought_forward_over_and_over_leaves_no_growing_heap_behind() -> None:
+    core: QueueCore[str] = QueueCore()
+    for n in range(1000):
+        core.add("hot", 0.0, after=2000.0 - n)
+
+    assert len(core._waiting) <= 2 * len(core) + 64
+
+
+def test_tidying_up_loses_nothing_and_brings_nothing_twice() -> None:
+    """Keys in every state while a hot one makes the heap of delays overflow."""
+    core: QueueCore[str] = QueueCore()
+    core.add("busy", 0.0)
+    assert core.take(0.0) is not None
+    core.add("busy", 0.0, after=3.0)
+    core.add("due", 0.0)
+    for n in range(5):
+        core.add(f"later{n}", 0.0, after=9.0 - n)
+    for n in range(100):
+        core.add("hot", 0.0, after=200.0 - n)
+
+    assert core.next_due(0.0) == 0.0
+    assert taken(core, 0.0) == ["due"]
+    assert core.next_due(0.0) == 5.0
+    assert core.ready == 0
+    assert core.came_due == 2
+    assert taken(core, 10.0) == [f"later{n}" for n in reversed(range(5))]
+    core.done("busy", 10.0)
+    assert taken(core, 1000.0) == ["busy", "hot"]
+    assert core.came_due == 9
+
+
+def test_a_repeated_add_keeps_the_place_in_the_line() -> None:
+    core: QueueCore[str] = QueueCore()
+    for key in ["a", "b", "a"]:
+        core.add(key, 0.0)
+
+    assert taken(core, 0.0) == ["a", "b"]
+
+
+def test_an_item_tells_how_long_it_has_been_due() -> None:
+    """Not how long ago it was asked for: a delay is no waiting."""
+    core: QueueCore[str] = QueueCore()
+    core.add("delayed", 1.0, after=2.0)
+    core.add("immediate", 1.0)
+
+    first, second = core.take(7.0), core.take(7.0)
+
+    assert first is not None
+    assert second is not None
+    assert (first.key, first.waited) == ("immediate", 6.0)
+    assert (second.key, second.waited) == ("delayed", 4.0)
+
+
+def test_an_add_is_of_normal_priority_unless_it_says_otherwise() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0)
+    core.retry("b", 0.0, 0.0)
+
+    assert core.ready_by_priority() == {0: 2}
+
+
+def test_what_is_due_is_counted_by_priority_and_what_is_not_due_is_not() -> None:
+    core: QueueCore[str] = QueueCore()
+    for key, priority in [("a", 0), ("b", 0), ("c", 0), ("d", LOW_PRIORITY)]:
+        core.add(key, 0.0, priority=priority)
+    core.add("later", 0.0, after=1.0)
+
+    assert core.ready_by_priority() == {0: 3, LOW_PRIORITY: 1}
+
+
+def test_each_key_that_becomes_due_is_counted_once_however_often_it_is_added() -> None:
+    core: QueueCore[str] = QueueCore()
+    for key in "abc":
+        core.add(key, 0.0, after=300.0)
+        core.add(key, 0.0, after=10.0)  # leaves a stale place behind
+    assert core.came_due == 0
+    assert core.next_due(10.0) == 0.0
+    assert core.came_due == 3
+
+    assert core.next_due(300.0) == 0.0
+    assert core.came_due == 3
+    item = core.take(300.0)
+    assert item is not None
+    assert item.waited == 290.0
+
+
+def test_a_moment_that_is_near_is_told_exactly() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0, after=0.5)
+
+    assert core.next_due(0.0) == 0.5
+    assert core.next_due(0.4) == 0.5 - 0.4
+
+
+def test_a_discarded_delay_does_not_bring_a_later_add_forward() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0, after=5.0)
+    core.discard("a")
+    core.add("a", 0.0, after=10.0)
+
+    assert core.next_due(0.0) == 10.0
+    assert core.take(5.0) is None
+    assert taken(core, 10.0) == ["a"]
+
+
+def test_discarding_what_is_not_there_is_no_error() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.discard("a")
+
+    assert len(core) == 0
+
+
+def test_an_add_soon_after_the_clock_began_is_not_held_back() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0, after=0.9)
+    core.add("a", 0.1)
+
+    assert taken(core, 0.1) == ["a"]
+
+
+def test_an_urgent_add_of_a_key_that_never_failed_is_like_any_other() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0, after=10.0)
+    core.add("a", 1.0, urgent=True)
+
+    assert taken(core, 1.0) == ["a"]
+
+
+def test_a_retry_keeps_the_priority_of_what_was_added_meanwhile() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0, priority=LOW_PRIORITY)
+    core.take(0.0)
+    core.add("a", 0.0, priority=7)
+    core.retry("a", 0.0, 1.0, priority=LOW_PRIORITY)
+    core.done("a", 0.0)
+
+    item = core.take(1.0)
+    assert item is not None
+    assert item.priority == 7
+
+
+def test_a_retry_after_the_key_was_given_back_waits_all_the_same() -> None:
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0)
+    core.take(0.0)
+    core.add("a", 0.0)
+    core.done("a", 0.0)
+    assert core.ready == 1
+
+    core.retry("a", 0.0, 30.0)
+
+    assert core.ready == 0
+    assert core.next_due(0.0) == 30.0
+    assert taken(core, 29.9) == []
+    assert taken(core, 30.0) == ["a"]
+
+
 @given(st.integers(0, 2**31), st.integers(1, 40))
 def test_every_key_is_taken_within_its_head_start_and_its_share(seed: int, keys: int) -> None:
     """Fairness: with one take a second and mixed priorities nobody waits longer than age plus backlog."""

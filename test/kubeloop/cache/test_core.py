@@ -10,6 +10,8 @@ from kubeloop.cache.core import (
     HEALTHY,
     PAGE_SIZE,
     READ_TIMEOUT,
+    SHORT,
+    STALLED,
     STREAM_IDLE,
     STREAM_TOTAL,
     ListPage,
@@ -354,3 +356,209 @@ def test_hurrying_ends_a_wait(core: ReflectorCore) -> None:
     wait_of(core, 0)
     core.hurry()
     assert isinstance(core.next_action(0), ListPage)
+
+
+def test_it_tells_what_it_is_doing(core: ReflectorCore, streaming: ReflectorCore) -> None:
+    """What readyz and the status page show."""
+    assert core.phase is Phase.LISTING
+    core.on_list_failed(DOWN, 0)
+    wait_of(core, 0)
+    assert core.phase is Phase.WAITING
+    core.hurry()
+    core.next_action(0)
+    assert core.phase is Phase.LISTING
+    core.on_page("100", "", 0)
+    core.next_action(0)
+    assert core.phase is Phase.WATCHING
+
+    watch_of(streaming, 0)
+    assert streaming.phase is Phase.STREAMING
+
+
+def test_only_a_whole_list_makes_it_synced_and_both_lists_and_watches_are_counted(
+    core: ReflectorCore,
+) -> None:
+    assert (core.synced, core.lists, core.watches) == (False, 0, 0)
+    core.on_page("100", "token", 0)
+    assert (core.synced, core.lists) == (False, 0)
+    core.on_page("100", "", 0)
+    assert (core.synced, core.lists) == (True, 1)
+    for number in (1, 2):
+        core.next_action(0)
+        core.on_open(0)
+        assert core.watches == number
+        core.on_watch_ended(None, 400)
+    core.on_watch_ended(GONE, 400)
+    core.on_page("120", "", 400)
+    assert (core.synced, core.lists, core.watches) == (True, 2, 2)
+
+
+def test_it_remembers_when_the_server_last_said_anything_of_use(
+    core: ReflectorCore, streaming: ReflectorCore
+) -> None:
+    """What readyz calls fresh."""
+    assert core.heard is None
+    core.on_page("100", "token", 1)
+    assert core.heard == 1
+    core.on_page("100", "", 2)
+    assert core.heard == 2
+    core.next_action(3)
+    core.on_open(3)
+    assert core.heard == 3
+    core.on_event("105", 4)
+    assert core.heard == 4
+    core.on_bookmark("106", False, 5)
+    assert core.heard == 5
+    core.on_watch_ended(DOWN, 6)
+    assert core.heard == 5
+
+    watch_of(streaming, 0)
+    streaming.on_open(0)
+    assert streaming.heard is None  # a server that cannot stream lists agrees to them, too
+    streaming.on_event("900", 1)
+    assert streaming.heard == 1
+    streaming.on_bookmark("901", True, 2)
+    assert streaming.heard == 2
+
+
+def test_a_failure_is_told_until_the_watch_is_open_again(core: ReflectorCore) -> None:
+    assert core.failure is None
+    listed(core)
+    core.next_action(0)
+    core.on_watch_ended(DOWN, 0)
+    assert core.failure == DOWN
+    core.next_action(wait_of(core, 0))
+    assert core.failure == DOWN
+    core.on_open(1)
+    assert core.failure is None
+
+
+def test_why_a_streaming_list_was_given_up_is_told_until_there_is_a_list(streaming: ReflectorCore) -> None:
+    refused = Failure(Kind.REFUSED, "422 sendInitialEvents is forbidden")
+    watch_of(streaming, 0)
+    streaming.on_watch_ended(refused, 0)
+    assert streaming.failure == refused
+    listed(streaming)
+    assert streaming.failure is None
+
+
+def test_what_the_server_does_wrong_is_told_in_words(core: ReflectorCore) -> None:
+    core.on_page("", "", 0)
+    assert core.failure == Failure(Kind.BROKEN, "the list has no resourceVersion")
+    listed(core, now=100)
+    core.next_action(100)
+    core.on_open(100)
+    core.on_watch_ended(None, 100.5)
+    assert core.failure == Failure(Kind.UNREACHABLE, "the server ended the watch at once")
+
+
+def test_the_same_seed_gives_the_same_choices() -> None:
+    """Two cores of one seed: what a simulation relies on."""
+    one, other = (listed(ReflectorCore(streaming=False, rng=random.Random(3))) for _ in range(2))
+    assert [watch_of(one, 0) for _ in range(5)] == [watch_of(other, 0) for _ in range(5)]
+
+
+def test_a_streaming_list_asks_for_minutes_like_any_watch(streaming: ReflectorCore) -> None:
+    assert 300 <= watch_of(streaming, 0).timeout_seconds <= 600
+
+
+def test_a_streaming_list_has_a_minute_from_its_opening_on(streaming: ReflectorCore) -> None:
+    watch_of(streaming, 1000)
+    assert not streaming.overdue(2000)  # it is not open yet
+    streaming.on_open(1000)
+    assert not streaming.overdue(1000 + STREAM_TOTAL)
+    assert streaming.overdue(1000 + STREAM_TOTAL + 0.1)
+    streaming.on_bookmark("901", True, 1001)
+    assert not streaming.overdue(2000)
+
+
+def test_a_list_in_one_piece_is_an_exception(core: ReflectorCore) -> None:
+    core.on_page("100", "token", 0)
+    core.on_list_failed(GONE, 0)
+    assert core.next_action(0) == ListPage(None, "")
+    core.on_page("100", "", 0)
+    core.on_watch_ended(GONE, 0)
+    assert core.next_action(0) == ListPage(PAGE_SIZE, "")
+
+
+def test_a_server_that_pages_unasked_and_forgets_at_once_is_not_asked_without_a_pause(
+    core: ReflectorCore,
+) -> None:
+    for _ in range(2):
+        core.on_page("100", "token", 0)
+        assert core.on_list_failed(GONE, 0) is Verdict.AGAIN
+    assert core.next_action(wait_of(core, 0)) == ListPage(None, "")
+
+
+@pytest.mark.parametrize("kind", [Kind.BUSY, Kind.UNREACHABLE])
+def test_a_first_page_that_is_lost_leaves_nothing_to_keep(core: ReflectorCore, kind: Kind) -> None:
+    assert core.on_list_failed(Failure(kind, "…"), 0) is Verdict.AGAIN
+    assert core.next_action(wait_of(core, 0)) == ListPage(PAGE_SIZE, "")
+
+
+@pytest.mark.parametrize("kind", [Kind.REFUSED, Kind.FORBIDDEN, Kind.MISSING])
+def test_a_list_that_is_refused_midway_begins_anew(core: ReflectorCore, kind: Kind) -> None:
+    core.on_page("100", "token", 0)
+    assert core.on_list_failed(Failure(kind, "…"), 0) is Verdict.AGAIN
+    assert core.next_action(wait_of(core, 0)) == ListPage(PAGE_SIZE, "")
+
+
+def test_a_bookmark_and_an_event_are_both_signs_of_life(core: ReflectorCore) -> None:
+    listed(core)
+    core.next_action(0)
+    core.on_open(0)
+    core.on_bookmark("104", False, 1)
+    core.on_event("105", 2)
+    core.on_watch_ended(Failure(Kind.SILENT, "…"), 200)
+    assert watch_of(core, 200 + wait_of(core, 200)).version == "105"
+
+
+def test_a_list_and_a_bookmark_are_progress_like_events(core: ReflectorCore) -> None:
+    """Only several tries in a row without any make the place to resume from doubtful."""
+    listed(core)
+    now = 0.0
+
+    def breaks() -> None:
+        nonlocal now
+        core.next_action(now)
+        core.on_watch_ended(Failure(Kind.BROKEN, "etcd"), now)
+        now += wait_of(core, now)
+
+    for _ in range(STALLED - 1):
+        breaks()
+    assert watch_of(core, now).version == "100"
+    core.on_open(now)
+    core.on_bookmark("104", False, now)
+    for _ in range(STALLED - 1):
+        breaks()
+    assert watch_of(core, now).version == "104"
+
+
+def test_a_watch_that_lasts_a_second_has_ended_normally_and_a_shorter_one_has_not(
+    core: ReflectorCore,
+) -> None:
+    listed(core)
+    core.next_action(10)
+    core.on_open(10)
+    core.on_watch_ended(None, 10 + SHORT)
+    watch_of(core, 10 + SHORT)
+    core.on_watch_ended(None, 20)  # not even open
+    assert wait_of(core, 20) > 0
+
+
+def test_a_list_as_old_as_what_was_seen_is_taken_at_once(core: ReflectorCore) -> None:
+    listed(core, "100")
+    core.next_action(0)
+    core.on_watch_ended(GONE, 0)
+    listed(core, "100")
+
+
+@pytest.mark.parametrize(("after", "at_once"), [(10.0, False), (HEALTHY - 0.1, False), (HEALTHY, True)])
+def test_one_expired_watch_a_minute_is_made_up_for_at_once(
+    core: ReflectorCore, after: float, at_once: bool
+) -> None:
+    listed(core)
+    core.on_watch_ended(GONE, 1000)
+    listed(core, "120", 1000)
+    core.on_watch_ended(GONE, 1000 + after)
+    assert isinstance(core.next_action(1000 + after), ListPage) is at_once

@@ -12,7 +12,8 @@ compile() { # OUTPUT ARGUMENT...
         --no-emit-index-url --no-header --output-file "$output" "$@"
 }
 
-compile hack/requirements/runtime.txt setup.cfg "$@"
+# What the image holds: the operator, and what makes up a certificate for its metrics.
+compile hack/requirements/runtime.txt setup.cfg --extra tls "$@"
 # The same versions of what the operator runs on, plus the tools.
 compile hack/requirements/dev.txt setup.cfg --extra tls --extra tracing --extra sandbox --extra dev \
     --constraint hack/requirements/runtime.txt "$@"

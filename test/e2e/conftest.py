@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 POLL = 0.05
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 RBAC = ROOT / "config" / "rbac"
-OPERATOR_ROLE = RBAC / "operator_role.yaml"
+OPERATOR_ROLES = (RBAC / "operator_role.yaml", RBAC / "metrics_auth_role.yaml")
 CRDS = ROOT / "config" / "crd"
 
 KINDS = {
@@ -41,6 +41,8 @@ KINDS = {
     "lease": Resource("coordination.k8s.io", "v1", "leases", "Lease"),
     "namespace": Resource("", "v1", "namespaces", "Namespace", namespaced=False),
 }
+
+ACCOUNTS = ("scraper", "stranger")
 
 Write = tuple[str, str, str, str, str, int]
 """verb, resource, namespace, name, subresource, status code (as an audit log calls them)."""
@@ -143,6 +145,10 @@ class Cluster(ABC):
                 each["subjects"] = [self.operator_subject]
         self.apply(objects)
 
+    @abstractmethod
+    def account(self, name: str) -> tuple[dict[str, str], str]:
+        """One of `ACCOUNTS`, a ServiceAccount without rights: as a role binding names it, and its token."""
+
     def stop(self) -> None:
         """Stop the server and remove what it left behind."""
         if self._client is not None:
@@ -177,6 +183,8 @@ class SandboxCluster(Cluster):
         tokens = {
             "token-admin": User("admin", ("system:masters",)),
             "token-operator": User(self._users["operator"]),
+            # Tokens of ServiceAccounts are not made here.
+            **{f"token-{name}": User(f"system:serviceaccount:default:{name}") for name in ACCOUNTS},
         }
         self.sandbox = Sandbox(http=True, tls=True, tokens=tokens, rbac=True)
         self.sandbox.start()
@@ -188,6 +196,10 @@ class SandboxCluster(Cluster):
         self.operator_kubeconfig = self.sandbox.kubeconfig(
             folder / "operator.kubeconfig", token="token-operator"
         )
+
+    def account(self, name: str) -> tuple[dict[str, str], str]:
+        assert name in ACCOUNTS
+        return {"kind": "ServiceAccount", "name": name, "namespace": "default"}, f"token-{name}"
 
     def stop(self) -> None:
         super().stop()
@@ -220,17 +232,18 @@ class RealCluster(Cluster):
         self.has_controllers = self._plane.has_controllers
         self.kubeconfig = self._plane.kubeconfig("admin")
         self.operator_kubeconfig = self._plane.kubeconfig("operator")
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "webapp-operator"}
-        self.apply(OPERATOR_ROLE.read_text())
-        self.apply(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": "operator-under-test"},
-                "roleRef": role,
-                "subjects": [self.operator_subject],
-            }
-        )
+        for file in OPERATOR_ROLES:
+            objects = list(yaml.safe_load_all(file.read_text()))
+            for binding in objects:
+                if "subjects" in binding:
+                    binding["subjects"] = [self.operator_subject]
+            self.apply(objects)
+
+    def account(self, name: str) -> tuple[dict[str, str], str]:
+        manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+        self.apply(manifest)
+        token = self.kubectl("create", "token", name, f"--namespace={self.namespace}").stdout.strip()
+        return {"kind": "ServiceAccount", "name": name, "namespace": self.namespace}, token
 
     def stop(self) -> None:
         super().stop()

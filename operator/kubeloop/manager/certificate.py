@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import ssl
+import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -65,20 +67,37 @@ class SelfSigned:
     def __init__(self, names: Sequence[str] = ("localhost",)) -> None:
         """Raises `CertificateError` if the package that makes certificates is not installed."""
         certificate, key = _make(names)
-        # The ssl module reads files only.
-        with tempfile.TemporaryDirectory(prefix="certificate-") as folder:
-            paths = Path(folder, "tls.crt"), Path(folder, "tls.key")
-            for path, content in zip(paths, (certificate, key), strict=True):
-                path.touch(0o600)
-                path.write_bytes(content)
-            self._context = _context(*paths)
+        try:
+            with _as_file(certificate + key) as path:
+                self._context = _context(path, path)
+        except OSError as error:
+            raise CertificateError(f"a certificate could not be made up: {error}") from error
 
     def context(self) -> ssl.SSLContext:
         """The context for a new connection."""
         return self._context
 
 
-def _context(certificate: Path, key: Path) -> ssl.SSLContext:
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """A path that `content` can be read from, as the ssl module reads files only.
+
+    In memory where that can be: an image is often read-only without a temporary folder, and a key is best on
+    no disk.
+    """
+    if sys.platform == "linux":
+        with open(os.memfd_create("certificate"), "wb") as file:
+            file.write(content)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile(prefix="certificate-") as temporary:  # readable by its owner only
+            temporary.write(content)
+            temporary.flush()
+            yield temporary.name
+
+
+def _context(certificate: Path | str, key: Path | str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key)

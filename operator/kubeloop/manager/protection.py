@@ -78,7 +78,7 @@ class Guard:
             _logger.warning(
                 "cannot find out who may see metrics", extra=fields(path=request.path, error=str(error))
             )
-            return Reply.text("500 internal server error\n", 500)
+            return Reply.text("500 the API server could not say who may see this; the log says why\n", 500)
         return None
 
     def _user(self, token: str, digest: str) -> User | None:

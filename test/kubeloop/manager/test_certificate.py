@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import sys
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,23 @@ def test_a_self_signed_certificate_serves() -> None:
     finally:
         server.stop()
         assert server.join(5)
+
+
+def test_a_certificate_is_made_up_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image's file system is read-only, without a temporary folder (config/manager).
+
+    Where there are no files in memory it is an error that says so.
+    """
+
+    def refuse(*_: object, **__: object) -> None:
+        raise FileNotFoundError("no usable temporary directory")
+
+    monkeypatch.setattr(tempfile, "gettempdir", refuse)
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+
+    in_memory = sys.platform == "linux"
+    with nullcontext() if in_memory else pytest.raises(CertificateError, match="temporary directory"):
+        SelfSigned()
 
 
 def test_stop_ends_idle_tls_connections_at_once() -> None:

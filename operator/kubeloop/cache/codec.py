@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from kubeloop.cache.packing import Packer
-from kubeloop.model import ApiObject, DynamicObject, KubeObject, Resource
+from kubeloop.model import ApiObject, DynamicObject, KubeObject, PartialObjectMetadata, Resource
 
 K = TypeVar("K", bound=ApiObject)
 
@@ -80,18 +80,27 @@ class Codec(Generic[K]):
     """Decodes the objects of one kind. Thread-safe.
 
     `kind` is a class, or a Resource for objects without one. `transform`, if given, is applied once to each
-    object that comes in.
+    object that comes in. Of a kind that is `metadata_only` nothing else is kept, even where whole objects
+    come in: as answers to own writes, or from a server that knows no other form.
     """
 
     def __init__(self, kind: type[K] | Resource, transform: Callable[[K], K] | None = None) -> None:
         self.resource: Resource = kind if isinstance(kind, Resource) else kind.resource  # type: ignore[assignment]
+        self.metadata_only = isinstance(kind, type) and issubclass(kind, PartialObjectMetadata)
         self._transform = transform
         self._packer = Packer()
         self._decode = _decoder(kind)
 
+    @property
+    def name(self) -> str:
+        """What it decodes, for people and metrics: whole objects, or just metadata, of a resource."""
+        return f"{self.resource} (metadata)" if self.metadata_only else str(self.resource)
+
     def candidate(self, raw: bytes) -> Candidate[K] | Undecodable | None:
         """What comes of an object's JSON; None if it is so broken that it has not even a name."""
         try:
+            if self.metadata_only:
+                raw = _metadata_of(raw)
             decoded: K = self._decode(raw)
             if self._transform is not None:
                 decoded = self._transform(decoded)
@@ -131,6 +140,11 @@ def raw_item(item: Mapping[str, Any]) -> bytes:
         slim = {key: value for key, value in metadata.items() if key != "managedFields"}
         item = {**item, "metadata": slim}
     return to_json(item)
+
+
+def _metadata_of(raw: bytes) -> bytes:
+    """The JSON of an object without all but its metadata. Raises ValueError and TypeError."""
+    return raw_item({"metadata": from_json(raw)["metadata"]})
 
 
 def _undecodable(raw: bytes, error: Exception) -> Undecodable | None:

@@ -51,7 +51,8 @@ class Informer(Sink, Generic[K]):
     must be quick (map an object to a key and queue it); one that raises is logged and counted, and disturbs
     neither the others nor the informer.
 
-    `kind` is a class of objects; or a Resource, as `Informer[DynamicObject](client, resource)`.
+    `kind` is a class of objects; `metadata_only(kind)` for nothing but their metadata; or a Resource, as
+    `Informer[DynamicObject](client, resource)`.
     Without `namespace` and `namespaces` all namespaces are watched. `transform` is applied to each object
     that comes in, once.
     """
@@ -108,9 +109,15 @@ class Informer(Sink, Generic[K]):
         return self._codec.resource
 
     @property
+    def name(self) -> str:
+        """The resource, and whether it is only metadata: one for each informer of a manager."""
+        return self._codec.name
+
+    @property
     def kind_name(self) -> str:
-        """The kind for people: `WebApp`, or the resource if its kind is not known."""
-        return self.resource.kind or str(self.resource)
+        """The kind for people: `WebApp`, `Secret (metadata)`, or the resource if its kind is not known."""
+        kind = self.resource.kind
+        return (f"{kind} (metadata)" if self._codec.metadata_only else kind) or self.name
 
     # Handlers
 
@@ -261,7 +268,7 @@ class Informer(Sink, Generic[K]):
             self.undecodable_seen += 1
             _log.warning(
                 "an object cannot be read",
-                extra={"fields": {"resource": str(self.resource), "key": key, "error": report.message}},
+                extra={"fields": {"resource": self.name, "key": key, "error": report.message}},
             )
             for handler in self._bad_handlers:
                 self._call_bad(handler, report)
@@ -296,9 +303,7 @@ class Informer(Sink, Generic[K]):
 
     def _handler_failed(self, key: str) -> None:
         self.handler_errors += 1
-        _log.exception(
-            "an event handler failed", extra={"fields": {"resource": str(self.resource), "key": key}}
-        )
+        _log.exception("an event handler failed", extra={"fields": {"resource": self.name, "key": key}})
 
 
 def _scopes(resource: Resource, namespace: str | None, namespaces: Iterable[str]) -> list[Scope]:

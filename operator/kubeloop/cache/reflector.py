@@ -94,12 +94,11 @@ class Reflector(Generic[K]):
         self._began = 0
         self._first = True
         self._shown: Kind | None = None  # the trouble that was logged
+        what = f"{codec.resource.plural}-metadata" if codec.metadata_only else codec.resource.plural
         where = f"-{scope}" if scope else ""
         self.lists = 0
         self.watches = 0
-        self._thread = threading.Thread(
-            target=self._run, name=f"informer-{codec.resource.plural}{where}", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name=f"informer-{what}{where}", daemon=True)
         self.crash: BaseException | None = None
         """What ended the thread, if it was not `stop`: a bug of ours, and a reason to fail liveness."""
 
@@ -182,6 +181,7 @@ class Reflector(Generic[K]):
                 continue_=action.continue_ or None,
                 label_selector=self._selectors.label,
                 field_selector=self._selectors.field,
+                metadata_only=self._codec.metadata_only,
                 retry=NO_RETRY,
                 cancel=cancel,
             )
@@ -241,6 +241,7 @@ class Reflector(Generic[K]):
             initial_events=action.initial,
             label_selector=self._selectors.label,
             field_selector=self._selectors.field,
+            metadata_only=self._codec.metadata_only,
             read_timeout=action.read_timeout,
         )
         self._cancellable().attach(stream)
@@ -351,8 +352,7 @@ class Reflector(Generic[K]):
         self._shown = kind
 
     def _fields(self, **more: object) -> dict[str, Any]:
-        resource = self._codec.resource
-        return {"fields": {"resource": str(resource), "ns": self.scope or "all namespaces", **more}}
+        return {"fields": {"resource": self._codec.name, "ns": self.scope or "all namespaces", **more}}
 
     def _now(self) -> float:
         return self._clock.monotonic()

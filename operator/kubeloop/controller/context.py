@@ -13,7 +13,7 @@ from kubeloop.controller.result import Blocked
 from kubeloop.controller.status import merge_patch
 from kubeloop.controller.statusmemory import StatusMemory, status_of
 from kubeloop.controller.writer import CacheOfKind, Change, Writer
-from kubeloop.model import KubeObject, Model
+from kubeloop.model import KubeObject, Model, PartialObjectMetadata
 from kubeloop.observe import FieldLogger
 
 C = TypeVar("C", bound=KubeObject)
@@ -84,13 +84,19 @@ class Context(Generic[C]):
         The manifest says only what is wanted (server-side apply); its namespace is this object's. Costs no
         request when nothing drifted. Raises `NotOurs` if somebody else has an object of that name,
         `GoingAway` while it is being deleted, `ApiError` if the server refuses, `MissingKeyError` if the
-        manifest lacks its kind or name, `LookupError` if the controller does not own that kind.
+        manifest lacks its kind or name, `LookupError` if the controller does not own that kind, `TypeError`
+        if it owns just the metadata: whether the rest has drifted cannot be seen there.
         """
         kind = manifest.get("kind")
         if not kind:
             raise MissingKeyError(".kind")
         wanted = self._as_child(manifest)
-        _, _, applier = self._child(kind)
+        owned, _, applier = self._child(kind)
+        if issubclass(owned, PartialObjectMetadata):
+            raise TypeError(
+                f"of {kind} only the metadata is cached, so that nothing can be compared with it: own the "
+                "whole kind, or write through ctx.client"
+            )
         key = self._child_key(wanted["metadata"]["name"])
         writes = len(self.changes)
         try:

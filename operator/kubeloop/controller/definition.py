@@ -69,12 +69,21 @@ class Controller(Generic[K]):
         self.watched: list[tuple[type[KubeObject], Callable[[Any], Iterable[str]]]] = []
 
     def owns(self, kind: type[KubeObject]) -> Self:
-        """Objects of `kind` are made by reconciles; a change to one wakes its controller owner."""
-        if kind not in self.owned:
+        """Objects of `kind` are made by reconciles; a change to one wakes its controller owner.
+
+        With `metadata_only(kind)` they are cached without their content, which `Context.apply` would need.
+        """
+        known = next((each for each in self.owned if each.resource == kind.resource), None)
+        if known is not None and known is not kind:
+            raise ValueError(f"{kind.resource} is owned already, as {known.__name__}")
+        if known is None:
             self.owned.append(kind)
         return self
 
     def watches(self, kind: type[KubeObject], keys: Callable[[Any], Iterable[str]]) -> Self:
-        """A change to an object of `kind` wakes the objects whose keys (namespace/name) `keys` gives."""
+        """A change to an object of `kind` wakes the objects whose keys (namespace/name) `keys` gives.
+
+        With `metadata_only(kind)`, `keys` is given their metadata only.
+        """
         self.watched.append((kind, keys))
         return self

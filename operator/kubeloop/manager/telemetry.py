@@ -211,7 +211,7 @@ class Telemetry:
 
     def _declare_informers(self, metrics: MetricSet) -> None:
         def each(value: Any) -> Any:
-            return lambda: [((str(i.resource),), float(value(i))) for i in self._informers]
+            return lambda: [((i.name,), float(value(i))) for i in self._informers]
 
         one = ("resource",)
         metrics.gauge("kubeloop_informer_synced", "Whether the cache has been filled.", one, each(_synced))

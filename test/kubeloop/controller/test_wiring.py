@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from kubeloop.client import Client
+from kubeloop.client import AlreadyExists, Api, Client
 from kubeloop.clock import StopEvent
 from kubeloop.controller import Context, Controller, Outcome, Result
 from kubeloop.manager import Manager
-from kubeloop.model import Deployment
+from kubeloop.model import Deployment, PartialObjectMetadata, Resource, metadata_only
 from kubeloop.sandbox import Sandbox
 from webapp_operator.reconcile import webapp_controller
 from webapp_operator.types import WebApp
@@ -265,3 +266,101 @@ def test_an_unreadable_object_is_told_about_and_can_still_be_deleted(sandbox: Sa
 
     run.until(lambda: sandbox.get("webapps.example.com", "hello", "default") is None)
     assert sandbox.get(crds, WebApp.crd_name()) is not None
+
+
+SECRETS = Resource("", "v1", "secrets", "Secret")
+
+
+def test_secrets_that_are_owned_wake_their_owner_though_only_their_metadata_is_known(
+    sandbox: Sandbox, start: Any
+) -> None:
+    def reconcile(app: WebApp, ctx: Context[WebApp]) -> Result:
+        if ctx.get(metadata_only(SECRETS), f"{app.name}-key") is None:
+            secret = {
+                "metadata": {
+                    "name": f"{app.name}-key",
+                    "namespace": app.namespace,
+                    "ownerReferences": [app.owner_reference()],
+                },
+                "stringData": {"key": "sesame"},
+            }
+            with suppress(AlreadyExists):  # the cache has yet to hear of it
+                Api(ctx.client, SECRETS).create(secret)
+        return Result()
+
+    controller = Controller(WebApp, reconcile, field_manager="test").owns(metadata_only(SECRETS))
+    run = start(controller)
+    create(sandbox)
+    run.until(lambda: sandbox.get("secrets", "hello-key", "default"))
+    run.quiet()
+    uid = (sandbox.get("secrets", "hello-key", "default") or {})["metadata"]["uid"]
+    sandbox.delete("secrets", "hello-key", "default")
+
+    run.until(
+        lambda: (
+            (sandbox.get("secrets", "hello-key", "default") or {}).get("metadata", {}).get("uid", uid) != uid
+        )
+    )
+    store = run.manager.informers[metadata_only(SECRETS)].store
+    assert "sesame" not in repr(store.list())
+    assert all(outcome.error is None for _, outcome in run.outcomes)
+
+
+def test_what_is_known_by_its_metadata_only_can_be_deleted_but_not_applied(
+    sandbox: Sandbox, start: Any
+) -> None:
+    def reconcile(app: WebApp, ctx: Context[WebApp]) -> Result:
+        if app.spec.replicas == 0:
+            ctx.delete(metadata_only(SECRETS), "mine")
+        else:
+            ctx.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine"}})
+        return Result()
+
+    run = start(Controller(WebApp, reconcile, field_manager="test").owns(metadata_only(SECRETS)))
+    create(sandbox)
+    run.until(lambda: any("only the metadata is cached" in str(outcome.error) for _, outcome in run.outcomes))
+    app = sandbox.get("webapps.example.com", "hello", "default") or {}
+    owner = WebApp.model_validate(app).owner_reference()
+    mine = {
+        "name": "mine",
+        "namespace": "default",
+        "ownerReferences": [owner],
+        "finalizers": ["example.com/x"],
+    }
+    sandbox.create({"apiVersion": "v1", "kind": "Secret", "metadata": mine, "stringData": {"key": "sesame"}})
+    store = run.manager.informers[metadata_only(SECRETS)].store
+    run.until(lambda: "default/mine" in store)
+    sandbox.patch("webapps.example.com", "hello", {"spec": {"replicas": 0}}, "default")
+
+    # A finalizer keeps it, so that the answer to the deletion is the whole object, and is written through.
+    run.until(lambda: any(secret.deleting for secret in store.list()))
+    assert "sesame" not in repr(store.list())
+
+
+def test_a_kind_is_owned_either_whole_or_by_its_metadata() -> None:
+    controller = Controller(WebApp, lambda _app, _ctx: Result(), field_manager="test")
+    controller.owns(metadata_only(Deployment)).owns(metadata_only(Deployment))
+    assert controller.owned == [metadata_only(Deployment)]
+    with pytest.raises(ValueError, match=r"deployments\.apps is owned already, as DeploymentMetadata"):
+        controller.owns(Deployment)
+
+
+def test_whole_objects_for_one_controller_and_metadata_for_another_are_two_caches(
+    sandbox: Sandbox, start: Any
+) -> None:
+    names: list[str] = []
+
+    def listen(child: PartialObjectMetadata) -> list[str]:
+        names.append(child.name)
+        return []
+
+    controller = webapp_controller()
+    controller.watches(metadata_only(Deployment), listen)
+    run = start(controller)
+    create(sandbox)
+    run.until(lambda: deployment(sandbox))
+    run.quiet()
+
+    whole, metadata = (run.manager.informers[kind] for kind in (Deployment, metadata_only(Deployment)))
+    assert (whole.name, metadata.name) == ("deployments.apps", "deployments.apps (metadata)")
+    assert set(names) == {"hello"}

@@ -1,7 +1,7 @@
 """A stage: the product's real threads on the sandbox, on one clock that the test moves.
 
-Minutes of outage or lease take no time, and nothing is guessed about how fast a machine is: after each step of
-the clock the stage waits until every thread has done what there was to do.
+Minutes of outage or lease take no time, and nothing is guessed about how fast a machine is: after each step
+of the clock the stage waits until every thread has done what there was to do.
 """
 
 from __future__ import annotations
@@ -220,6 +220,13 @@ class Stage:
         """Change the WebApp in a way that asks for nothing."""
         change = {"metadata": {"annotations": {"touched": str(number)}}}
         self.sandbox.patch(WEBAPPS, name, change, "default")
+
+    def make_noise(self) -> None:
+        """Changes to objects that no operator here watches: the server's resourceVersion moves."""
+        for number in range(5):
+            data = {"data": {"number": str(number)}}
+            meta = {"metadata": {"name": "noise", "namespace": "default"}}
+            self.sandbox.apply({"apiVersion": "v1", "kind": "ConfigMap", **meta, **data})
 
     def cut(self, *plurals: str) -> None:
         """The server ends all watches of these resources."""

@@ -34,8 +34,8 @@ def test_a_watch_is_never_resumed_from_a_listed_item(
 ) -> None:
     """kubernetes-client/python#819: events of last month are replayed after a reconnect.
 
-    The list's last item is the oldest, a deleted object is what a replay would show, and the first watches are
-    cut before they say anything.
+    The list's last item is the oldest, a deleted object is what a replay would show, and the first watches
+    are cut before they say anything.
     """
     sandbox = stage.sandbox
     for name in ("z", "gone", "m", "a"):
@@ -85,7 +85,12 @@ def test_a_watch_is_never_resumed_from_a_listed_item(
         assert informer.join(5)
 
 
-TEXTS = ["蓝鲸 🐋 – schön", "👩‍👩‍👧‍👦 ｆａｍｉｌｙ", "line\u2028separator\u0085 \ufeff \U0010ffff", "日本語" * 400]
+TEXTS = [
+    "蓝鲸 🐋 – schön",
+    "👩‍👩‍👧‍👦 ｆａｍｉｌｙ",
+    "line\u2028separator\u0085 \ufeff \U0010ffff",
+    "日本語" * 400,
+]
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 4096])
@@ -186,6 +191,7 @@ def test_a_forbidden_namespace_is_told_and_the_others_work(
 @pytest.mark.parametrize("where", ["at the start", "in between"])
 def test_a_429_storm_is_waited_out_as_the_server_asks(stage: Any, where: str) -> None:
     """nolar/kopf#962: after HTTP 429 a resource is not watched any more, by an operator that seems to run."""
+
     def storm() -> list[Any]:
         rule = {"verb": ("list", "watch"), "status": 429, "retry_after": 2, "count": 20}
         return [stage.sandbox.faults.add(resource=plural, **rule) for plural in CONTROLLED]

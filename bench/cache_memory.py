@@ -1,5 +1,5 @@
 """Memory of a cache: prints one line with the bytes that a WebApp and its Deployment take together, indexes
-and keys included, and the resident memory of the process that holds them. `cache_memory.py [pairs]`"""
+and keys included. `cache_memory.py [pairs]`"""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import gc
 import json
 import random
 import sys
-from pathlib import Path
+from typing import Any
 
+from harness import AtMost, report
+from operating import resident
 from sample_objects import pair
 
 from kubeloop.cache.codec import Candidate, Codec
@@ -16,18 +18,16 @@ from kubeloop.cache.store import Store
 from kubeloop.model import Deployment
 from webapp_operator.types import WebApp
 
-
-def resident() -> int:
-    """Bytes."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) * 1024
+PAIRS = 10_000
+TARGET_BYTES = 3000
 
 
 def main() -> None:
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else PAIRS
     rng = random.Random(1)
-    apps, deployments = Codec(WebApp), Codec(Deployment)
-    stores = [(apps, Store(apps)), (deployments, Store(deployments))]
+    apps: Codec[Any] = Codec(WebApp)
+    deployments: Codec[Any] = Codec(Deployment)
+    stores: list[tuple[Codec[Any], Store[Any]]] = [(apps, Store(apps)), (deployments, Store(deployments))]
     for codec, store in stores:  # whatever is built on first use
         found = codec.candidate(json.dumps(pair(0, rng)[codec is deployments]).encode())
         assert isinstance(found, Candidate), found
@@ -46,9 +46,14 @@ def main() -> None:
             store.change(None, found)
     gc.collect()
     after = resident()
-    print(
-        f"cache memory: {(after - before) / pairs:.0f} bytes a pair ({wire / pairs:.0f} on the wire), "
-        f"{after / 2**20:.1f} MiB resident with {pairs} + {pairs} objects"
+    note = f"{wire / pairs:,.0f} on the wire; {after / 1e6:.1f} MB resident with {pairs:,} pairs"
+    report(
+        "WebApp and Deployment in the cache",
+        (after - before) / pairs,
+        "bytes",
+        AtMost(TARGET_BYTES),
+        note=note,
+        form=",.0f",
     )
 
 

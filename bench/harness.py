@@ -16,6 +16,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
 sys.path.insert(0, str(REPOSITORY / "operator"))
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY / "operator")}
+"""For processes of Python that are measured, or that are in the way."""
 
 _COLOURS = {"ok": "32", "OVER": "31", "UNDER": "31", "": "0"}
 
@@ -89,9 +91,8 @@ def sandbox_process(*, ready_after: float = 0.0) -> Iterator[Path]:
         kubeconfig = Path(folder) / "kubeconfig"
         command = [sys.executable, "-m", "kubeloop.sandbox", f"--kubeconfig={kubeconfig}"]
         command += [f"--ready-after={ready_after}", f"--apply={REPOSITORY / 'config/crd/webapps.yaml'}"]
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "operator")}
         with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as process:
             assert process.stdout is not None
             first = process.stdout.readline()

@@ -1,4 +1,4 @@
-"""The client against a server on this machine: prints CPU µs and requests a second for small requests.
+"""The client against a server on this machine: prints one line with the CPU time of a small request.
 
 The server answers from a prepared text in a process of its own, so that only the client is measured.
 """
@@ -16,6 +16,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 import urllib3
+from harness import report
 from sample_objects import pair
 
 from kubeloop.client import Client, HttpTransport, MergePatch
@@ -54,7 +55,7 @@ def serve(ready: Connection) -> None:
 
 
 def best(action: Callable[[], object]) -> tuple[float, float]:
-    """CPU µs a request, requests a second; of one thread."""
+    """CPU us a request, requests a second; of one thread."""
     results = []
     for _ in range(ROUNDS):
         cpu, wall = time.process_time(), time.perf_counter()
@@ -93,13 +94,14 @@ def main() -> None:
     def plain_urllib3() -> object:
         return json.loads(pool.request("PATCH", url, body=patch.encode(), retries=False).data)
 
-    for name, action, measure in (
-        ("patch", small_patch, best),
-        (f"patch, {THREADS} threads", small_patch, together),
-        ("urllib3 pool manager", plain_urllib3, best),
-    ):
-        cpu, rate = measure(action)
-        print(f"http {name}: {cpu:.0f} us CPU a request, {rate:.0f} requests/s")
+    cpu, rate = best(small_patch)
+    many_cpu, many_rate = together(small_patch)
+    other_cpu, _ = best(plain_urllib3)
+    note = (
+        f"{rate:,.0f}/s; {THREADS} threads {many_cpu:.0f} us and {many_rate:,.0f}/s;"
+        f" a plain urllib3 pool {other_cpu:.0f} us"
+    )
+    report("client: a small patch", cpu, "us CPU", note=note, form=",.0f")
     client.close()
     server.terminate()
     server.join()

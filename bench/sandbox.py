@@ -15,23 +15,27 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import urllib3
 import yaml
+from harness import ENVIRONMENT, REPOSITORY, AtLeast, AtMost, report
 
-REPOSITORY = Path(__file__).parents[1]
-sys.path[:0] = [str(REPOSITORY / "operator"), str(REPOSITORY / "hack")]
+sys.path.insert(0, str(REPOSITORY / "hack"))
 
-from controlplane import ControlPlane  # noqa: E402 - the path comes first
-from controlplane.binaries import find  # noqa: E402
+from controlplane import ControlPlane
+from controlplane.binaries import find
 
-from kubeloop.sandbox import Sandbox  # noqa: E402
-from webapp_operator.types import WebApp  # noqa: E402
+from kubeloop.sandbox import Sandbox
+from webapp_operator.types import WebApp
 
 TIMES, ROUNDS = 2000, 5
 OBJECTS, WATCHES = 20_000, 20
+START_MS, MEMORY_MIB = 100.0, 500.0
+PER_SECOND = {"gets": 15_000.0, "applies": 3_000.0}
+"""The targets, of one core."""
+NO_TARGETS: Mapping[str, float] = {}
 NAME = "/apis/example.com/v1/namespaces/default/webapps/hello"
 APPLY = NAME + "?fieldManager=bench&force=true"
 APPLY_TYPE = {"Content-Type": "application/apply-patch+yaml"}
@@ -56,7 +60,9 @@ def rate(action: Callable[[int], object], times: int, clock: Callable[[], float]
     return best
 
 
-def requests(who: str, send: Send, times: int, clock: Callable[[], float]) -> None:
+def requests(
+    who: str, send: Send, times: int, clock: Callable[[], float], targets: Mapping[str, float] = NO_TARGETS
+) -> None:
     """Gets, applies that change something and applies that change nothing."""
     bodies = [webapp("hello", f"nginx:{number}") for number in (1, 2)]
 
@@ -73,7 +79,8 @@ def requests(who: str, send: Send, times: int, clock: Callable[[], float]) -> No
 
     apply(0)
     for what, action in (("gets", get), ("applies", apply), ("applies of what is there", no_op)):
-        print(f"{who}: {rate(action, times, clock):,.0f} {what}/s", flush=True)
+        target = AtLeast(targets[what]) if what in targets else None
+        report(f"{who}: {what}", rate(action, times, clock), "/s", target, form=",.0f")
 
 
 def start_up() -> None:
@@ -89,12 +96,11 @@ def start_up() -> None:
     runs = []
     for _ in range(ROUNDS):
         command = [sys.executable, "-c", code]
-        done = subprocess.run(
-            command, cwd=REPOSITORY / "operator", capture_output=True, text=True, check=True
-        )
+        done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
         runs.append([float(part) for part in done.stdout.split()])
-    print(f"sandbox: started in {min(run[0] for run in runs) * 1e3:.0f} ms", flush=True)
-    print(f"sandbox: started in {min(run[1] for run in runs) * 1e3:.0f} ms with imports", flush=True)
+    started, with_imports = (min(times) * 1e3 for times in zip(*runs, strict=True))
+    note = f"with imports {with_imports:.0f} ms"
+    report("sandbox: start", started, "ms", AtMost(START_MS), note=note, form=",.0f")
 
 
 def memory() -> None:
@@ -114,18 +120,19 @@ def memory() -> None:
                 for stream in streams:
                     stream.poll()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"sandbox: {peak:.0f} MiB with {OBJECTS:,} objects and {WATCHES} watches", flush=True)
+        note = f"{OBJECTS:,} objects, {WATCHES} watches"
+        report("sandbox: memory", peak, "MiB", AtMost(MEMORY_MIB), note=note, form=",.0f")
 
 
 def real() -> None:
     """The same requests to the real server."""
     if any(find(program) is None for program in ("etcd", "kube-apiserver")):
-        print("kube-apiserver: not there (hack/controlplane.sh build)", flush=True)
+        print("kube-apiserver: not there to compare with (hack/controlplane.sh build)", flush=True)
         return
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         with ControlPlane(Path(folder)) as plane:
-            print(f"kube-apiserver: started in {(time.perf_counter() - began) * 1e3:,.0f} ms", flush=True)
+            report("kube-apiserver: start", (time.perf_counter() - began) * 1e3, "ms", form=",.0f")
             config = yaml.safe_load(plane.kubeconfig().read_text())
             token = config["users"][0]["user"]["token"]
             authority = config["clusters"][0]["cluster"]["certificate-authority"]
@@ -153,7 +160,7 @@ def main() -> None:
             headers = APPLY_TYPE if body else {}
             return transport.request(method, target, headers=headers, body=body).status
 
-        requests("sandbox", send, TIMES, time.process_time)
+        requests("sandbox", send, TIMES, time.process_time, PER_SECOND)
     subprocess.run([sys.executable, __file__, "memory"], check=True)
     real()
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from kubeloop.observe import configure_logging
-from webapp_operator.flags import build_parser, parse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from kubeloop.client import ClusterConfig
+    import argparse
 
-__all__ = ["build_parser", "main"]
+    from kubeloop.client import ClusterConfig
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -25,22 +23,42 @@ EXIT_USAGE = 2
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the process' exit code."""
-    args = parse(argv, os.environ)
-    if args.command == "crd":
-        return _print_crd()
-    configure_logging(
-        level=args.log_level, fmt=args.log_format or ("text" if sys.stderr.isatty() else "json")
-    )
+    words = sys.argv[1:] if argv is None else argv
+    with _leaving_at_once_on_signals(EXIT_FAILED if "--once" in words else EXIT_OK):
+        # Imported late: a signal may come while this takes its time, and --help needs no Kubernetes client.
+        from kubeloop.observe import configure_logging
+        from webapp_operator.flags import parse
 
-    # Imported late: --help, --version and crd need no Kubernetes client.
-    from kubeloop.client import ConfigError, load_config
+        args = parse(argv, os.environ)
+        if args.command == "crd":
+            return _print_crd()
+        configure_logging(
+            level=args.log_level, fmt=args.log_format or ("text" if sys.stderr.isatty() else "json")
+        )
 
+        from kubeloop.client import ConfigError, load_config
+
+        try:
+            config = load_config(args.kubeconfig, args.context)
+            return _once(config, args) if args.once else _run(config, args)
+        except ConfigError as error:
+            print(f"webapp-operator: {error}", file=sys.stderr)
+            return EXIT_USAGE
+
+
+@contextmanager
+def _leaving_at_once_on_signals(code: int) -> Iterator[None]:
+    """SIGTERM and SIGINT before anything was started: there is nothing to stop, and no traceback to show."""
+
+    def leave(_number: int, _frame: object) -> NoReturn:
+        raise SystemExit(code)
+
+    previous = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        config = load_config(args.kubeconfig, args.context)
-        return _once(config, args) if args.once else _run(config, args)
-    except ConfigError as error:
-        print(f"webapp-operator: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _run(config: ClusterConfig, args: argparse.Namespace) -> int:

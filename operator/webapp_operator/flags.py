@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from typing import NoReturn
 
 from kubeloop.observe import LOG_FORMATS, LOG_LEVELS
+from kubeloop.version import __version__
 
 PREFIX = "WEBAPP_OPERATOR_"
 """Of the environment variables that stand for flags."""
@@ -177,7 +177,7 @@ def build_parser() -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version()}")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     cluster = parser.add_argument_group("cluster (default: $KUBECONFIG, ~/.kube/config, else in-cluster)")
     cluster.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig to use")
     cluster.add_argument("--context", metavar="NAME", help="the kubeconfig's context to use")
@@ -286,11 +286,3 @@ def _add_endpoints(endpoints: argparse._ArgumentGroup) -> None:
         metavar="DIR",
         help="where tls.crt and tls.key are, and may change (default: a certificate made up at start)",
     )
-
-
-def version() -> str:
-    """Of the installed package."""
-    try:
-        return metadata.version("webapp-operator")
-    except metadata.PackageNotFoundError:
-        return "0+unknown"  # run from the source folder, not installed

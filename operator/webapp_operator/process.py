@@ -27,7 +27,8 @@ from kubeloop.manager.statusz import statusz
 from kubeloop.manager.telemetry import Telemetry
 from kubeloop.observe import fields
 from kubeloop.observe.events import EventRecorder
-from webapp_operator.flags import one_address, version
+from kubeloop.version import __version__
+from webapp_operator.flags import one_address
 from webapp_operator.reconcile import webapp_controller
 
 HEALTH_PORT, METRICS_PORT = 8081, 8080
@@ -86,7 +87,7 @@ def build_manager(config: ClusterConfig, args: argparse.Namespace, stop: StopEve
         manager.elect(lock, settings, gate, _leave)
     about = {
         "name": "webapp-operator",
-        "version": version(),
+        "version": __version__,
         "identity": identity,
         "server": config.server,
         "namespaces": ", ".join(args.namespace) or "all namespaces",
@@ -94,7 +95,7 @@ def build_manager(config: ClusterConfig, args: argparse.Namespace, stop: StopEve
     _add_servers(manager, telemetry, about, config, args, stop)
     _logger.info(
         "starting",
-        extra=fields(version=version(), server=config.server, source=config.source, leader_election=elect),
+        extra=fields(version=__version__, server=config.server, source=config.source, leader_election=elect),
     )
     return manager
 

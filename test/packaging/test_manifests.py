@@ -14,6 +14,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from kubeloop.version import __version__
+
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 BASES = sorted(path.parent.name for path in CONFIG.glob("*/kustomization.yaml"))
 SCHEMAS = "1.36"
@@ -157,11 +159,7 @@ class TestDeployment:
         assert security["capabilities"] == {"drop": ["ALL"]}
 
     def test_its_image_is_this_version(self, pod: Manifest) -> None:
-        setup = (CONFIG.parent / "setup.cfg").read_text()
-        version = re.search(r"^version = (\S+)$", setup, re.MULTILINE)
-
-        assert version
-        assert pod["containers"][0]["image"] == f"webapp-operator:{version[1]}"
+        assert pod["containers"][0]["image"] == f"webapp-operator:{__version__}"
 
     def test_it_gets_longer_than_the_operator_takes_to_stop(self, pod: Manifest) -> None:
         from kubeloop.manager.manager import SHUTDOWN_TIMEOUT

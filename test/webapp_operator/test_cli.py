@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +84,18 @@ def test_a_kubeconfig_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]
 
     assert run("--kubeconfig", str(broken), "--once") == cli.EXIT_USAGE
     assert "kubeconfig failed to load" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--once"], 1)])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_anything_was_started_ends_the_process_quietly(
+    words: list[str], code: int, number: signal.Signals
+) -> None:
+    """A pass that did not take place did not converge."""
+    program = (
+        "import os, webapp_operator.flags as flags\n"
+        f"flags.parse = lambda *_: os.kill(os.getpid(), {int(number)})\n"
+        f"from webapp_operator.cli import main\nmain({words!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")

@@ -157,7 +157,9 @@ class TestLeaseNamespace:
 def test_a_taken_address_that_was_asked_for_ends_the_start(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "configure_logging", lambda **_: None)  # the tests' logging stays as it is
+    monkeypatch.setattr(
+        "kubeloop.observe.configure_logging", lambda **_: None
+    )  # the tests' logging stays as it is
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(
         "{apiVersion: v1, kind: Config, current-context: a,"

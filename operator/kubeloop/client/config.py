@@ -7,7 +7,7 @@ says of identity fresh.
 from __future__ import annotations
 
 import os
-import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +26,9 @@ from kubeloop.client.credentials import (
 )
 from kubeloop.client.endpoint import Endpoint
 from kubeloop.client.errors import ConfigError
-from kubeloop.client.exec_plugin import ExecPlugin, exec_credentials
 from kubeloop.client.http_transport import HttpTransport
 from kubeloop.clock import Clock, StopEvent
+from kubeloop.version import __version__
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet puts token, ca.crt and namespace."""
@@ -130,6 +130,9 @@ def _credentials(
         if provided is not None:
             return provided
     if user.get("exec") and not user.get("token"):
+        # Imported late: few need it, and what starts processes takes its time to import.
+        from kubeloop.client.exec_plugin import ExecPlugin, exec_credentials
+
         plugin = ExecPlugin(user["exec"], selected.cluster, base=selected.user_base, clock=clock)
         return exec_credentials(plugin, clock, extra)
     headers = {**_static_headers(user), **extra}
@@ -202,14 +205,6 @@ def _read_namespace(folder: str) -> str | None:
 
 def user_agent(name: str = "kubeloop") -> str:
     """`name/version (system/machine) python/version`, as client-go composes its own."""
-    system = f"{platform.system().lower()}/{platform.machine()}"
-    return f"{name}/{_version()} ({system}) python/{platform.python_version()}"
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("webapp-operator")
-    except metadata.PackageNotFoundError:
-        return "0"  # run from a source tree
+    system = os.uname()
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"{name}/{__version__} ({system.sysname.lower()}/{system.machine}) python/{python}"

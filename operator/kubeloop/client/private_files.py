@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from pathlib import Path
 
@@ -18,6 +16,10 @@ class PrivateFiles:
     def write(self, name: str, content: bytes) -> str:
         """A new file with `content` (mode 0600); gives its path."""
         if self._folder is None:
+            # Imported late: most processes never need it, and it takes its time.
+            import shutil
+            import tempfile
+
             self._folder = Path(tempfile.mkdtemp(prefix="kubeloop-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         path = self._folder / name

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 import logging
+import os
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -137,7 +137,7 @@ class Engine(Generic[K]):
         if app is None:
             self.forget(key)
             return self._missing(key, started)
-        reconcile_id = uuid.uuid4().hex[:8]
+        reconcile_id = os.urandom(4).hex()
         log = FieldLogger(self._logger, ns=app.namespace or "", name=app.name, reconcile_id=reconcile_id)
         ctx = Context(self._shared, app, log)
         try:

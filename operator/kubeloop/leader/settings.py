@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import socket
-import uuid
 from dataclasses import dataclass
 
 JITTER_FACTOR = 1.2
@@ -16,6 +15,8 @@ LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 15.0, 10.0, 2.0
 
 def new_identity() -> str:
     """`hostname_uuid`, unique to this call: a restarted process must not take itself for its predecessor."""
+    import uuid  # late: only who takes part in an election needs it
+
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 

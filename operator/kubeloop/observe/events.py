@@ -7,8 +7,8 @@ counted. `EventAggregator` decides which are written, `EventRecorder` adds the q
 from __future__ import annotations
 
 import logging
+import os
 import threading
-import uuid
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -137,7 +137,7 @@ class EventAggregator:
         if not self._bucket(what.uid, now).take(now):
             return None
         # A name of an object may have 253 characters, dots included.
-        name = f"{what.name[:230].rstrip('.-')}.{uuid.uuid4().hex[:16]}"
+        name = f"{what.name[:230].rstrip('.-')}.{os.urandom(8).hex()}"
         self._series[what] = _Series(name, now, now)
         return Create(name)
 

@@ -1,0 +1,3 @@
+"""The version of this distribution; setup.cfg takes it from here."""
+
+__version__ = "0.1.0"

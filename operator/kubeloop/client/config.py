@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from kubeloop.client.credentials import (
 from kubeloop.client.endpoint import Endpoint
 from kubeloop.client.errors import ConfigError
 from kubeloop.client.http_transport import HttpTransport
+from kubeloop.client.transport import Transport
 from kubeloop.clock import Clock, StopEvent
 from kubeloop.version import __version__
 
@@ -84,16 +85,20 @@ def connect(
     pool_size: int = 16,
     clock: Clock | None = None,
     stop: StopEvent | None = None,
+    wrap: Callable[[Transport], Transport] | None = None,
     **options: Any,
 ) -> Client:
     """A client with a connection pool of its own; `pool_size` is best the number of its threads.
 
-    `options` are those of `Client`.
+    `wrap`, if given, puts something around the transport, as client-go's WrapTransport does. `options` are
+    those of `Client`.
     """
     from kubeloop.client.dialer import Urllib3Dialer
 
     dialer = Urllib3Dialer(config.endpoint, config.credentials)
-    transport = HttpTransport(dialer, pool_size)
+    transport: Transport = HttpTransport(dialer, pool_size)
+    if wrap is not None:
+        transport = wrap(transport)
     options.setdefault("user_agent", user_agent())
     return Client(transport, credentials=config.credentials, clock=clock, stop=stop, **options)
 

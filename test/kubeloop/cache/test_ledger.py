@@ -191,6 +191,130 @@ def test_namespaces_are_replaced_one_by_one() -> None:
     assert version_of(ledger, "m/b") == 8  # the watch of n says nothing about m
 
 
+@pytest.fixture
+def scoped() -> Ledger:
+    """Two namespaces, an object in each, and an own write to each that its watch has yet to show."""
+    ledger = Ledger()
+    ledger.open_scopes(["m", "n"])
+    for scope in ("m", "n"):
+        ledger.replace(scope, {f"{scope}/a": thing(f"{scope}/a", 10)}, {}, 10, 0)
+        assert ledger.write_through(thing(f"{scope}/own", 15, "own"))
+    return ledger
+
+
+def test_each_kind_of_news_from_one_namespace_says_nothing_about_the_others(scoped: Ledger) -> None:
+    """Only what passed in the own write's namespace drops it, whichever way that was told."""
+    scoped.change("m", thing("m/b", 20, "u2"))
+    scoped.remove("m", "m/a", "u1", 21, None)
+    scoped.spoil("m", bad("m/c", 22))
+    scoped.observe("m", 23)
+    assert set(scoped.entries) == {"m/b", "n/a", "n/own"}
+    assert scoped.seen == {"m": 23, "n": 10}
+    assert scoped.write_through(thing("n/more", 16, "more"))
+    assert not scoped.write_through(thing("m/more", 16, "more"))
+
+
+@pytest.mark.parametrize("news", ["change", "remove", "spoil", "observe"])
+def test_whatever_passes_an_own_write_drops_it(scoped: Ledger, news: str) -> None:
+    match news:
+        case "change":
+            notices = scoped.change("n", thing("n/b", 15, "u2"))[:-1]
+        case "remove":
+            notices = scoped.remove("n", "n/gone", "u0", 15, None)
+        case "spoil":
+            notices = scoped.spoil("n", bad("n/b", 15))
+        case _:
+            notices = scoped.observe("n", 15)
+    assert notices == []  # nobody had been told of it
+    assert "n/own" not in scoped.entries
+    assert "m/own" in scoped.entries
+
+
+def test_an_own_change_that_the_watch_passes_over_is_told_as_a_deletion(scoped: Ledger) -> None:
+    """It made the object leave the selector."""
+    scoped.write_through(thing("n/a", 16))
+    assert told(scoped.observe("n", 15)) == []
+    assert told(scoped.observe("n", 16)) == [("deleted", "n/a", 10)]
+    assert scoped.observe("n", 17) == []
+
+
+def test_own_writes_are_dropped_in_their_order_as_the_watch_passes_them(ledger: Ledger) -> None:
+    for name, version in [("x", 20), ("y", 30), ("z", 25)]:
+        assert ledger.write_through(thing(f"n/{name}", version, name))
+    left = []
+    for version in (19, 20, 24, 25, 29, 30):
+        ledger.observe(None, version)
+        left.append("".join(sorted(key[-1] for key in ledger.entries)))
+    assert left == ["axyz", "ayz", "ayz", "ay", "ay", "a"]
+
+
+def test_an_unreadable_event_about_an_own_write_is_its_confirmation(ledger: Ledger) -> None:
+    """It is there, but cannot be read: neither gone nor passed over."""
+    ledger.write_through(thing("n/a", 12))
+    assert ledger.spoil(None, bad("n/a", 12)) == []
+    assert version_of(ledger) is None
+    assert told(ledger.remove(None, "n/a", "u1", 13, None)) == [("deleted", "n/a", 10)]
+
+
+def test_an_unreadable_event_older_than_an_own_write_does_not_undo_it(ledger: Ledger) -> None:
+    ledger.write_through(thing("n/a", 15))
+    assert ledger.spoil(None, bad("n/a", 12)) == []
+    assert version_of(ledger) == 15
+
+
+def test_an_unreadable_event_about_what_nobody_knows_is_no_news(ledger: Ledger) -> None:
+    assert ledger.spoil(None, bad("n/b", 12)) == []
+    assert ledger.remove(None, "n/b", "u1", 13, None) == []
+    assert set(ledger.entries) == {"n/a"}
+
+
+@pytest.mark.parametrize(("listed", "tells"), [(9, False), (10, True), (30, True)])
+def test_a_list_tells_the_end_of_what_we_have_since_made_anew(
+    ledger: Ledger, listed: int, tells: bool
+) -> None:
+    """Unless the list is older than what handlers know."""
+    ledger.change(None, thing("n/z", 10, "u3"))
+    began = ledger.begin_list()
+    ledger.forget("n/a", "u1")
+    ledger.write_through(thing("n/a", 40, "u2"))
+    notices = ledger.replace(None, {"n/z": thing("n/z", 10, "u3")}, {}, listed, began)
+    assert told(notices) == ([("deleted", "n/a", 10)] if tells else [])
+    assert version_of(ledger) == 40
+    confirmed = told(ledger.change(None, thing("n/a", 40, "u2")))
+    assert confirmed == ([] if tells else [("deleted", "n/a", 10)]) + [("added", "n/a", 40)]
+
+
+def test_a_list_tells_of_everything_that_went_and_came_around_own_writes(ledger: Ledger) -> None:
+    """Several of each kind at once: one that outlives the list must not hide the others."""
+    for name in "bcd":
+        ledger.change(None, thing(f"n/{name}", 11, f"u{name}"))
+    began = ledger.begin_list()
+    for name in "ac":
+        ledger.forget(f"n/{name}", "u1" if name == "a" else "uc")
+        ledger.write_through(thing(f"n/{name}", 40, f"new{name}"))
+    ledger.write_through(thing("n/e", 41, "e"))
+    found = {
+        "n/e": thing("n/e", 20, "other"),
+        "n/a": thing("n/a", 21, "between"),
+        "n/d": thing("n/d", 22, "ud"),
+        "n/f": thing("n/f", 23, "uf"),
+    }
+    notices = ledger.replace(None, found, {}, 30, began)
+    assert sorted(told(notices[:3])) == [
+        ("deleted", "n/a", 10),
+        ("deleted", "n/b", 11),
+        ("deleted", "n/c", 11),
+    ]
+    assert told(notices[3:]) == [("modified", "n/d", 22), ("added", "n/f", 23)]
+    assert {key: entry.version for key, entry in ledger.entries.items()} == {
+        "n/a": 40,
+        "n/c": 40,
+        "n/d": 22,
+        "n/e": 41,
+        "n/f": 23,
+    }
+
+
 def test_the_owner_index_follows_every_change(ledger: Ledger) -> None:
     ledger.change(None, thing("n/a", 11, owner="o1"))
     ledger.change(None, thing("n/b", 12, "u2", owner="o1"))

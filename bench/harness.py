@@ -64,10 +64,11 @@ def report(
     """Print one figure on one line: what, how much, its target and whether it is met."""
     verdict = target.verdict(value) if target is not None else ""
     wanted = target.text(form) if target is not None else ""
-    word = f"{verdict:<5}"
+    word = f"{verdict:<5}"  # its width without colour
     if verdict and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
         word = f"\x1b[{_COLOURS[verdict]}m{word}\x1b[0m"
-    line = f"{name:<40} {value:>10{form}} {unit:<12} {wanted:>10}  {word} {note}"
+    # The columns of the heading in hack/bench.sh.
+    line = f"{name:<36} {value:>10{form}} {unit:<13} {wanted:>10}  {word} {note}"
     print(line.rstrip(), flush=True)
 
 

@@ -48,6 +48,10 @@ layers: ## The import layers of docs/architecture.md
 conformance: ## Compare the recorded answers that judge the sandbox with a real control plane's
 	@hack/conformance.sh $(ARGS)
 
+.PHONY: bench
+bench: ## Speed and memory, one line a figure with its target (6 min); ARGS="decode idle" picks some
+	@hack/bench.sh $(ARGS)
+
 ##@ Change it
 .PHONY: venv
 venv: ## Make or refresh .venv (every other target does so by itself)

@@ -10,18 +10,6 @@ mkdir -p "$KUBELOOP_COMPAT"
 sources=$PWD/test/compat
 left_out=()
 
-# A virtual environment from a hash-pinned lock, made anew when the lock (or the Python) is another.
-environment() { # NAME LOCK
-    local folder=$KUBELOOP_COMPAT/$1 lock=$2 stamp
-    stamp=$(python -c 'import sys; print(sys.version)' | cat - "$lock" | cksum)
-    [[ ! -f $folder/.made-from || $(<"$folder/.made-from") != "$stamp" ]] || return 0
-    say "── $1: installing"
-    rm -rf "$folder"
-    uv venv --quiet --python "$(command -v python)" "$folder"
-    uv pip install --quiet --require-hashes --python "$folder/bin/python" --requirement "$lock"
-    printf '%s' "$stamp" >"$folder/.made-from"
-}
-
 # A toolchain's own cache decides what there is to do.
 built_with() { # TOOL NAME COMMAND...
     local tool=$1 name=$2
@@ -41,8 +29,8 @@ build_kube_rs() {
     (cd "$sources/kube_rs" && CARGO_TARGET_DIR=$KUBELOOP_COMPAT/kube_rs cargo build --quiet)
 }
 
-environment kubectl "$sources/kubectl/requirements.txt"
-environment kopf "$sources/kopf_operator/requirements.txt"
+environment "$KUBELOOP_COMPAT/kubectl" "$sources/kubectl/requirements.txt"
+environment "$KUBELOOP_COMPAT/kopf" "$sources/kopf_operator/requirements.txt"
 built_with go client_go build_client_go
 built_with cargo kube_rs build_kube_rs
 

@@ -62,3 +62,16 @@ use_venv() {
     "$python" -I hack/venv.py
     export PATH="$PWD/.venv/bin:$PATH"
 }
+
+# A virtual environment beside .venv, for tools that must not share it: from a hash-pinned lock, made anew when the
+# lock (or the Python) is another. After use_venv.
+environment() { # FOLDER LOCK
+    local folder=$1 lock=$2 stamp
+    stamp=$(python -c 'import sys; print(sys.version)' | cat - "$lock" | cksum)
+    [[ ! -f $folder/.made-from || $(<"$folder/.made-from") != "$stamp" ]] || return 0
+    say "── ${folder##*/}: installing"
+    rm -rf "$folder"
+    uv venv --quiet --python "$(command -v python)" "$folder"
+    uv pip install --quiet --require-hashes --python "$folder/bin/python" --requirement "$lock"
+    printf '%s' "$stamp" >"$folder/.made-from"
+}

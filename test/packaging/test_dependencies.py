@@ -113,7 +113,7 @@ class TestDeclared:
 
 
 class TestLocked:
-    @pytest.mark.parametrize("lock", ["runtime.txt", "dev.txt", "build.txt"])
+    @pytest.mark.parametrize("lock", ["runtime.txt", "dev.txt", "mutation.txt", "build.txt"])
     def test_every_pin_has_hashes_and_no_registry_is_named(self, lock: str) -> None:
         text = (LOCKS / lock).read_text()
         blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
@@ -136,3 +136,9 @@ class TestLocked:
 
         assert not {k: v for k, v in pins("runtime.txt").items() if development.get(k) != v}
         assert pins("build.txt").items() <= development.items()
+
+    def test_mutants_meet_the_versions_that_everybody_else_develops_with(self) -> None:
+        mutation, development = pins("mutation.txt"), pins("dev.txt")
+
+        assert "mutmut" in mutation
+        assert not {k: v for k, v in mutation.items() if development.get(k, v) != v}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -97,3 +98,55 @@ def test_a_given_clock_is_used_as_it_is() -> None:
     clock = FakeClock()
     clock.advance(7)
     assert steady_seconds(clock)() == 7
+
+
+def test_a_closed_fence_has_no_time_left_and_no_deadline() -> None:
+    clock = FakeClock()
+    fence = Fence(clock.monotonic)
+    assert (fence.until, fence.left) == (-math.inf, 0.0)
+    fence.extend(clock.monotonic() + 10)
+    assert fence.left == 10
+    fence.close()
+    assert (fence.until, fence.left) == (-math.inf, 0.0)
+
+
+def test_a_fence_that_has_closed_by_itself_forgets_its_deadline() -> None:
+    clock = FakeClock()
+    fence = Fence(clock.monotonic)
+    end = clock.monotonic() + 10
+    fence.extend(end)
+    clock.advance(10)
+    assert fence.until == end
+    assert not fence.may_write()
+    assert fence.until == -math.inf
+    assert not fence.extend(end + 20)
+    assert fence.until == -math.inf
+
+
+def test_a_first_renewal_that_comes_too_late_spoils_nothing() -> None:
+    """It never was open, so nobody was told yes."""
+    clock = FakeClock()
+    clock.advance(10)
+    fence = Fence(clock.monotonic)
+    assert not fence.extend(clock.monotonic())
+    with pytest.raises(NotLeader, match=r"^not elected yet$"):
+        fence.check()
+    assert fence.extend(clock.monotonic() + 5)
+    assert fence.may_write()
+
+
+def test_a_closed_fence_says_that_the_lease_is_not_held() -> None:
+    fence = Fence(FakeClock().monotonic)
+    fence.extend(10)
+    fence.close()
+    with pytest.raises(NotLeader, match=r"^this process does not hold the lease$"):
+        fence.check()
+
+
+def test_a_deadline_that_passes_while_the_question_is_asked_is_not_missed() -> None:
+    """The clock is looked at again under the lock, where renewals are let in."""
+    times = iter([0.0, 9.0, 11.0, 12.0])
+    fence = Fence(lambda: next(times))
+    assert fence.extend(10)
+    assert fence.may_write()
+    assert not fence.may_write()

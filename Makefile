@@ -44,6 +44,10 @@ types: ## mypy --strict
 layers: ## The import layers of docs/architecture.md
 	@hack/layers.sh
 
+.PHONY: mutation
+mutation: ## Change the decision cores one line at a time: do their tests notice? ARGS=queue for one core
+	@hack/mutation.sh $(ARGS)
+
 .PHONY: conformance
 conformance: ## Compare the recorded answers that judge the sandbox with a real control plane's
 	@hack/conformance.sh $(ARGS)

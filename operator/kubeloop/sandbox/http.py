@@ -52,7 +52,8 @@ class HttpServer:
         self._api = api
         self.admin = admin
         self._tls = tls
-        self._listener = socket.create_server((host, port), backlog=BACKLOG)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
         self.host, self.port = self._listener.getsockname()[:2]
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -65,7 +66,8 @@ class HttpServer:
     @property
     def url(self) -> str:
         """Where clients find it."""
-        return f"{'https' if self._tls else 'http'}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
 
     def start(self) -> None:
         self._selector.register(self._listener, selectors.EVENT_READ)

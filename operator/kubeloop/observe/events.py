@@ -1,7 +1,8 @@
 """Events: what happened to an object, for people (``kubectl describe``, ``kubectl events``).
 
-They are decoration: writing them never blocks or fails a reconcile, and whatever is too much is dropped and
-counted. `EventAggregator` decides which are written, `EventRecorder` adds the queue and the thread.
+They are decoration: writing them never blocks or fails a reconcile, whatever is too much is dropped and
+counted, and a server that refuses them is complained about once. `EventAggregator` decides which are written,
+`EventRecorder` adds the queue and the thread.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from kubeloop.client import Client, MergePatch, NotFound
+from kubeloop.client import ApiError, Client, MergePatch, NotFound, TransportError
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.model import KubeObject, Resource
 from kubeloop.observe.logs import fields
@@ -35,7 +36,8 @@ SERIES_END = 360.0
 """Seconds after which the same thing again is a new event and no longer one more of its series."""
 
 SERIES_REFRESH = 1800.0
-"""Seconds between two writes about a series; between them it is only counted."""
+"""Seconds after which a series is written again; until then only when its count has doubled, so that what
+people see is never less than half of the truth (client-go's newer recorder shows 2 for half an hour)."""
 
 OBJECTS = 4096
 """Objects, and events, that are remembered (client-go's LRU size)."""
@@ -85,6 +87,7 @@ class _Series:
     last: float
     written: float
     count: int = 1
+    told: int = 1
 
 
 @dataclass(slots=True)
@@ -128,11 +131,11 @@ class EventAggregator:
             series.count += 1
             series.last = now
             # The second one makes it a series, which is news.
-            if series.count > 2 and now - series.written < SERIES_REFRESH:
+            if series.count < 2 * series.told and now - series.written < SERIES_REFRESH:
                 return None
             if not self._bucket(what.uid, now).take(now):
                 return None
-            series.written = now
+            series.written, series.told = now, series.count
             return Again(series.name, series.count)
         if not self._bucket(what.uid, now).take(now):
             return None
@@ -162,6 +165,7 @@ class EventRecorder:
         self._instance = instance[:128]
         self._clock: Clock = clock or SystemClock()
         self._aggregator = EventAggregator()  # used by the thread only
+        self._complained = False  # about the server, since it last took one; used by the thread only
         self._total = Bucket(TOTAL_BURST, TOTAL_REFILL, TOTAL_BURST, self._clock.monotonic())
         # Guards all below.
         self._condition = threading.Condition(threading.Lock())
@@ -261,11 +265,17 @@ class EventRecorder:
                 self._aggregator.forget(what)
             self._failed(what, error)
             return "failed"
+        self._complained = False
         return "written"
 
     def _failed(self, what: Happening, error: Exception) -> None:
-        _logger.debug(
-            "an event could not be written",
+        """Log what came instead of an answer: as a warning once, until the server takes Events again."""
+        level = logging.DEBUG
+        if not self._complained and _is_trouble(error):
+            self._complained, level = True, logging.WARNING
+        _logger.log(
+            level,
+            "events cannot be written, going on without",
             extra=fields(ns=what.namespace or "", name=what.name, reason=what.reason, error=str(error)),
         )
 
@@ -290,6 +300,13 @@ class EventRecorder:
             "regarding": {key: value for key, value in regarding.items() if value},
             "note": what.note,
         }
+
+
+def _is_trouble(error: Exception) -> bool:
+    """Whether somebody should look into it: not if this process may not write now, or the namespace goes."""
+    if isinstance(error, ApiError):
+        return all(cause.get("reason") != "NamespaceTerminating" for cause in error.causes)
+    return isinstance(error, TransportError)
 
 
 def _micro_time(time: datetime) -> str:

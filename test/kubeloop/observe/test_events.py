@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubeloop.client import NotFound, TransportError
+from kubeloop.client import Forbidden, NotFound, TransportError
 from kubeloop.clock import FakeClock
 from kubeloop.model import Deployment
 from kubeloop.observe.events import (
@@ -16,7 +16,6 @@ from kubeloop.observe.events import (
     QUEUE_SIZE,
     REFILL,
     SERIES_END,
-    SERIES_REFRESH,
     TOTAL_BURST,
     Again,
     Create,
@@ -31,26 +30,21 @@ def happening(name: str = "hello", note: str = "a note", reason: str = "Created"
 
 
 class TestAggregation:
-    def test_the_first_is_created_the_second_makes_a_series_the_rest_are_counted(self) -> None:
+    def test_the_first_is_created_the_second_makes_a_series_then_it_is_told_when_it_has_doubled(self) -> None:
+        """A person must not read `x2` about what has happened a hundred times."""
         aggregator = EventAggregator()
-        first = aggregator.decide(happening(), 0.0)
-        second = aggregator.decide(happening(), 10.0)
+        first, *more = (aggregator.decide(happening(), float(n)) for n in range(100))
 
         assert isinstance(first, Create)
-        assert second == Again(first.name, 2)
-        assert [aggregator.decide(happening(), 20.0 + n) for n in range(50)] == [None] * 50
+        assert [each for each in more if each] == [Again(first.name, n) for n in (2, 4, 8, 16, 32, 64)]
 
     def test_a_series_is_refreshed_now_and_then(self) -> None:
         aggregator = EventAggregator()
-        aggregator.decide(happening(), 0.0)
-        aggregator.decide(happening(), 1.0)
-        now = 1.0
-        while now <= SERIES_REFRESH:
-            now += SERIES_END / 2
-            last = aggregator.decide(happening(), now)
+        told = [aggregator.decide(happening(), n * SERIES_END) for n in range(30)]
+        counts = [each.count for each in told if isinstance(each, Again)]
 
-        assert isinstance(last, Again)
-        assert last.count == 2 + round((now - 1.0) / (SERIES_END / 2))
+        # After 8 it is every half hour: sooner than the next doubling.
+        assert counts == [2, 4, 8, 13, 18, 23, 28]
 
     def test_after_a_pause_it_is_a_new_event(self) -> None:
         aggregator = EventAggregator()
@@ -192,6 +186,41 @@ def test_a_failing_write_is_counted_and_the_next_one_is_tried(
 
     wait_for(lambda: outcomes(recorder) == {"failed": 1, "written": 1})
     assert len(client.created) == 1
+
+
+def refused(reason: str = "") -> Forbidden:
+    details = {"causes": [{"reason": reason}]} if reason else {}
+    return Forbidden("create", "events", 403, {"code": 403, "reason": "Forbidden", "details": details})
+
+
+def test_a_server_that_refuses_is_complained_about_once_until_it_takes_one_again(
+    recorder: EventRecorder, client: FakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the right to write Events an operator works, and says so; not with each of them."""
+    client.error = refused()
+    for n in range(1, 6):
+        recorder.emit(APP, "Created", f"try {n}")
+        wait_for(lambda n=n: outcomes(recorder).get("failed") == n)
+    assert [record.message for record in caplog.records] == ["events cannot be written, going on without"]
+    client.error = None
+    recorder.emit(APP, "Created", "works")
+    wait_for(lambda: outcomes(recorder).get("written") == 1)
+    client.error = refused()
+    recorder.emit(APP, "Created", "refused again")
+
+    wait_for(lambda: len(caplog.records) == 2)
+
+
+@pytest.mark.parametrize("error", [refused("NamespaceTerminating"), RuntimeError("not elected")])
+def test_what_is_nobodys_fault_is_no_complaint(
+    recorder: EventRecorder, client: FakeClient, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """A namespace that is being deleted, and a process that lost its lease."""
+    client.error = error
+    recorder.emit(APP, "Created", "one")
+    wait_for(lambda: outcomes(recorder) == {"failed": 1})
+
+    assert caplog.records == []
 
 
 def test_a_series_whose_event_has_expired_begins_anew(recorder: EventRecorder, client: FakeClient) -> None:

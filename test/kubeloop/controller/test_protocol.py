@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubeloop.controller.drift import APPLIED, content_hash, stamp
-from kubeloop.controller.protocol import Applied, AppliedMemory, Step, decide
+from kubeloop.controller.protocol import Applied, AppliedMemory, Step, decide, is_settled
 from kubeloop.model import Deployment, KubeObject, Service
 
 OWNER = "owner-uid"
@@ -168,3 +168,96 @@ def test_the_memory_is_bounded() -> None:
         memory.put("Deployment", f"ns/{n}", Applied("u", "d", 1))
 
     assert sum(memory.get("Deployment", f"ns/{n}") is not None for n in range(100)) == 10
+
+
+def test_the_memory_tells_kinds_and_keys_apart_and_forgets_when_told() -> None:
+    memory = AppliedMemory()
+    for kind, key in [("Deployment", "ns/a"), ("Deployment", "ns/b"), ("Service", "ns/a")]:
+        memory.put(kind, key, Applied(f"{kind} {key}", "d", 1))
+    memory.drop("Deployment", "ns/a")
+    memory.drop("Deployment", "ns/never")
+
+    assert memory.get("Deployment", "ns/a") is None
+    assert memory.get("Deployment", "ns/b") == Applied("Deployment ns/b", "d", 1)
+    assert memory.get("Service", "ns/a") == Applied("Service ns/a", "d", 1)
+
+
+def test_what_goes_away_without_an_owner_is_not_ours_any_more() -> None:
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": []}
+
+    assert step(wanted(), live(OURS, metadata=going)) is Step.FOREIGN
+
+
+def test_somebody_elses_object_that_goes_away_is_not_waited_for() -> None:
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [reference("another")]}
+
+    assert step(wanted(), live(OURS, metadata=going)) is Step.FOREIGN
+
+
+@pytest.mark.parametrize(
+    "applied",
+    [Applied("u0", DIGEST, 1), Applied("u1", "another", 1)],
+    ids=["another object of that name", "another content"],
+)
+def test_an_orphan_is_only_ours_if_this_very_object_was_applied_with_this_very_content(
+    applied: Applied,
+) -> None:
+    assert step(wanted(), live(None, metadata={"ownerReferences": []}), applied) is Step.FOREIGN
+
+
+def test_what_is_remembered_of_other_content_makes_neither_generation_count() -> None:
+    """Nobody knows then which generation is ours, so the fields decide."""
+    applied = Applied("u1", "another", 1)
+
+    assert step(wanted(), live(OURS), applied) is Step.KEEP
+    assert step(wanted(), live(OURS, spec={"replicas": 0}), applied) is Step.REPAIR
+
+
+def test_a_generation_of_zero_is_none_at_all() -> None:
+    """Kinds without one: the fields decide, whatever is remembered."""
+    drifted = live(stamp(DIGEST, 0), generation=0, spec={"replicas": 0})
+
+    assert step(wanted(), drifted) is Step.REPAIR
+    assert step(wanted(), drifted, Applied("u1", DIGEST, 0)) is Step.REPAIR
+
+
+def test_an_annotation_of_ours_that_was_changed_or_removed_is_repaired() -> None:
+    want = wanted()
+    want["metadata"]["annotations"] = {"note": "a"}
+    ours = stamp(content_hash(want), 1)
+
+    for note, expected in [
+        ({"note": "a", "b": "c"}, Step.KEEP),
+        ({"note": "b"}, Step.REPAIR),
+        ({}, Step.REPAIR),
+    ]:
+        assert step(want, live(metadata={"annotations": {APPLIED: ours, **note}})) is expected
+
+
+def test_an_owner_reference_that_was_changed_is_repaired_and_others_beside_it_are_not_minded() -> None:
+    another = {**reference("another"), "controller": False}
+    renamed = {**reference(), "name": "hi"}
+
+    assert step(wanted(), live(OURS, metadata={"ownerReferences": [another, reference()]})) is Step.KEEP
+    assert step(wanted(), live(OURS, metadata={"ownerReferences": [another, renamed]})) is Step.REPAIR
+
+
+def test_a_wish_that_names_several_owners_needs_them_all() -> None:
+    want = wanted()
+    another = {**reference("another"), "controller": False}
+    want["metadata"]["ownerReferences"] = [reference(), another]
+    ours = stamp(content_hash(want), 1)
+
+    assert step(want, live(ours, metadata={"ownerReferences": [another, reference()]})) is Step.KEEP
+    assert step(want, live(ours)) is Step.REPAIR
+
+
+def test_a_wish_may_do_without_labels_owners_and_even_metadata() -> None:
+    """What it does not mention is not compared, and neither is what the server alone says."""
+    want = {"apiVersion": "apps/v2", "kind": "Another", "spec": {"replicas": 3}}
+    ours = stamp(content_hash(want), 1)
+
+    assert is_settled(want, content_hash(want), live(ours, generation=7), None)
+    assert is_settled({**want, "metadata": {}}, content_hash(want), live(ours, generation=7), None)
+    named = {**want, "metadata": {"name": "hello", "labels": {"app": "hello"}}}
+    assert is_settled(named, content_hash(want), live(ours, generation=7), None)

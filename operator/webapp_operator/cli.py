@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import argparse
 
     from kubeloop.client import ClusterConfig
+    from kubeloop.observe.tracing import Tracing
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -37,11 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
 
         from kubeloop.client import ConfigError, load_config
+        from kubeloop.observe.otel import TracingError
 
         try:
             config = load_config(args.kubeconfig, args.context)
-            return _once(config, args) if args.once else _run(config, args)
-        except ConfigError as error:
+            tracing = _tracing(args)
+            return _once(config, args, tracing) if args.once else _run(config, args, tracing)
+        except (ConfigError, TracingError) as error:
             print(f"webapp-operator: {error}", file=sys.stderr)
             return EXIT_USAGE
 
@@ -61,7 +64,22 @@ def _leaving_at_once_on_signals(code: int) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run(config: ClusterConfig, args: argparse.Namespace) -> int:
+def _tracing(args: argparse.Namespace) -> Tracing | None:
+    """By --tracing or by OpenTelemetry's own variables. Raises `TracingError` if it cannot be."""
+    from kubeloop.observe import otel
+    from kubeloop.version import __version__
+
+    why = "--tracing" if args.tracing else otel.asked_for(os.environ)
+    if not why or args.tracing is False or otel.disabled(os.environ):
+        return None
+    if why != "--tracing":
+        why += " (unless --no-tracing)"
+    tracing = otel.set_up("webapp-operator", __version__, why=why)
+    tracing.mark_logs()
+    return tracing
+
+
+def _run(config: ClusterConfig, args: argparse.Namespace, tracing: Tracing | None) -> int:
     from kubeloop.clock import StopEvent
     from kubeloop.manager import stop_on_signals
     from webapp_operator.process import SetupError, build_manager
@@ -69,14 +87,16 @@ def _run(config: ClusterConfig, args: argparse.Namespace) -> int:
     stop = StopEvent()
     with stop_on_signals(stop):
         try:
-            manager = build_manager(config, args, stop)
+            manager = build_manager(config, args, stop, tracing)
         except SetupError as error:
             print(f"webapp-operator: {error}", file=sys.stderr)
             return EXIT_USAGE
         return EXIT_OK if manager.run(stop, shutdown_timeout=args.shutdown_timeout) else EXIT_FAILED
 
 
-def _once(config: ClusterConfig, args: argparse.Namespace) -> int:
+def _once(config: ClusterConfig, args: argparse.Namespace, tracing: Tracing | None) -> int:
+    from functools import partial
+
     from kubeloop.client import connect, user_agent
     from kubeloop.clock import StopEvent
     from kubeloop.manager import Manager, stop_on_signals
@@ -88,11 +108,18 @@ def _once(config: ClusterConfig, args: argparse.Namespace) -> int:
     stop = StopEvent()
     agent = user_agent("webapp-operator")
     manager = Manager(
-        connect(config, pool_size=args.workers + 4, stop=stop, user_agent=agent),
+        connect(
+            config,
+            pool_size=args.workers + 4,
+            stop=stop,
+            wrap=partial(tracing.transport, server=config.server) if tracing is not None else None,
+            user_agent=agent,
+        ),
         namespaces=args.namespace,
         workers=args.workers,
         dry_run=args.dry_run,
         report=recorder.record,
+        tracing=tracing,
     )
     manager.add(webapp_controller())
     with stop_on_signals(stop):

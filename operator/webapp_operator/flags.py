@@ -192,13 +192,19 @@ def build_parser() -> _Parser:
     _add_work(parser.add_argument_group("work"))
     _add_election(parser.add_argument_group("leader election (times in seconds, the same for all replicas)"))
     _add_endpoints(parser.add_argument_group("endpoints (host:port, :port, or 0 to switch it off)"))
-    logs = parser.add_argument_group("logs (on stderr)")
+    logs = parser.add_argument_group("logs (on stderr) and traces")
     logs.add_argument(
         "--log-format",
         choices=LOG_FORMATS,
         help="default: text on a terminal, json elsewhere",
     )
     logs.add_argument("--log-level", choices=LOG_LEVELS, default="info", help="default: %(default)s")
+    logs.add_argument(
+        "--tracing",
+        action=argparse.BooleanOptionalAction,
+        help="spans by OpenTelemetry, with its ids in the logs, see docs/tracing.md (default: if "
+        "OTEL_TRACES_EXPORTER or OTEL_EXPORTER_OTLP_ENDPOINT is set)",
+    )
     commands = parser.add_subparsers(dest="command", metavar="", title="other commands")
     commands.add_parser("crd", help="print the CustomResourceDefinition of WebApp as YAML")
     return parser

@@ -9,7 +9,8 @@ import ssl
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 from kubeloop.backoff import Backoff
@@ -31,6 +32,9 @@ from kubeloop.version import __version__
 from webapp_operator.flags import one_address
 from webapp_operator.reconcile import webapp_controller
 
+if TYPE_CHECKING:
+    from kubeloop.observe.tracing import Tracing
+
 HEALTH_PORT, METRICS_PORT = 8081, 8080
 """controller-runtime's."""
 
@@ -46,7 +50,9 @@ class SetupError(Exception):
     """The process cannot run as it is asked to."""
 
 
-def build_manager(config: ClusterConfig, args: argparse.Namespace, stop: StopEvent) -> Manager:
+def build_manager(
+    config: ClusterConfig, args: argparse.Namespace, stop: StopEvent, tracing: Tracing | None = None
+) -> Manager:
     """Everything, ready to `run`. Raises `SetupError`."""
     elect = config.in_cluster if args.leader_elect is None else args.leader_elect
     namespace = _lease_namespace(config, args) if elect else ""
@@ -57,6 +63,7 @@ def build_manager(config: ClusterConfig, args: argparse.Namespace, stop: StopEve
         config,
         pool_size=args.workers + 4,
         stop=stop,
+        wrap=partial(tracing.transport, server=config.server) if tracing is not None else None,
         user_agent=agent,
         fence=gate.check,
         observer=telemetry.requested,
@@ -78,6 +85,7 @@ def build_manager(config: ClusterConfig, args: argparse.Namespace, stop: StopEve
         workers=args.workers,
         telemetry=telemetry,
         events=EventRecorder(event_client, "example.com/webapp-operator", identity),
+        tracing=tracing,
     )
     manager.add(webapp_controller(resync=timedelta(seconds=args.resync)))
     if elect:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from webapp_operator import cli
+from webapp_operator.flags import parse
 
 
 def run(*args: str) -> int:
@@ -99,3 +100,62 @@ def test_a_signal_before_anything_was_started_ends_the_process_quietly(
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    file = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {}}
+    content = {"current-context": "c", "clusters": [cluster], "contexts": [context], "users": [user]}
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("args", "environ", "says"),
+    [
+        (["--tracing"], {}, "--tracing needs"),
+        ([], {"WEBAPP_OPERATOR_TRACING": "true"}, "--tracing needs"),
+        (
+            [],
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"},
+            "OTEL_EXPORTER_OTLP_ENDPOINT (unless --no-tracing) needs",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", [["--once"], []], ids=["once", "running"])
+def test_tracing_that_cannot_be_says_what_to_install(
+    kubeconfig: Path,
+    args: list[str],
+    environ: dict[str, str],
+    says: str,
+    mode: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+
+    assert run("--kubeconfig", str(kubeconfig), *mode, *args) == cli.EXIT_USAGE
+    error = capsys.readouterr().err
+    assert f"webapp-operator: {says} OpenTelemetry, which is not installed" in error
+    assert "pip install 'webapp-operator[tracing]' opentelemetry-exporter-otlp-proto-http" in error
+
+
+@pytest.mark.parametrize(
+    ("args", "environ"),
+    [
+        ([], {}),
+        (["--no-tracing"], {"OTEL_TRACES_EXPORTER": "console"}),
+        (["--tracing"], {"OTEL_SDK_DISABLED": "true"}),
+    ],
+)
+def test_tracing_is_off_unless_asked_for_and_where_it_is_switched_off(
+    args: list[str], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert cli._tracing(parse(args, {})) is None

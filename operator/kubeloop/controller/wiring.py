@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubeloop.cache import Added, Deleted, Event, Informer, Modified
 from kubeloop.client import Client, JsonPatch, MergePatch, NotFound
@@ -20,6 +20,9 @@ from kubeloop.controller.worker import Report, WorkerPool
 from kubeloop.controller.writer import Writer
 from kubeloop.model import KubeObject
 from kubeloop.queue import LOW_PRIORITY, QueueObserver, WorkQueue
+
+if TYPE_CHECKING:
+    from kubeloop.observe.tracing import Tracing
 
 Informers = Mapping[type[KubeObject], "Informer[Any]"]
 
@@ -50,6 +53,7 @@ class RunningController:
         queue_observer: QueueObserver | None = None,
         on_stuck: Callable[[], None] | None = None,
         events: EventSink | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.controller = controller
         clock = clock or SystemClock()
@@ -82,6 +86,7 @@ class RunningController:
             logger=logger,
             report=report,
             on_stuck=on_stuck,
+            tracing=tracing,
             clock=clock,
         )
         main.add_handler(self._on_main)

@@ -6,13 +6,16 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.controller.engine import End, Engine, Outcome
 from kubeloop.controller.stuck import StuckWatch
 from kubeloop.observe import fields
 from kubeloop.queue import LOW_PRIORITY, Item, WorkQueue
+
+if TYPE_CHECKING:
+    from kubeloop.observe.tracing import Tracing
 
 RESYNC_JITTER = 0.1
 """Spread of requeue_after, so that objects that started together do not all come back together."""
@@ -36,6 +39,7 @@ class WorkerPool:
         logger: logging.Logger,
         report: Report | None = None,
         on_stuck: Callable[[], None] | None = None,
+        tracing: Tracing | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -45,6 +49,7 @@ class WorkerPool:
         self._engine = engine
         self._logger = logger
         self._report = report
+        self._tracing = tracing
         self._clock: Clock = clock or SystemClock()
         self._rng = rng or random.Random()
         # What was last said of an object that cannot go on. Workers touch only the keys they hold.
@@ -89,7 +94,10 @@ class WorkerPool:
         if item is None:
             return False
         try:
-            self._process(item)
+            if self._tracing is None:
+                self._process(item)
+            else:
+                self._process_traced(item, self._tracing)
         finally:
             self._queue.done(item.key)
         return True
@@ -98,7 +106,18 @@ class WorkerPool:
         while self.process_next():
             continue
 
-    def _process(self, item: Item[str]) -> None:
+    def _process_traced(self, item: Item[str], tracing: Tracing) -> None:
+        kind, attempt = self._engine.kind.resource.kind, self._queue.failures(item.key) + 1
+        with tracing.reconcile(self._name, kind, item.key, attempt) as span:
+            outcome = self._process(item)
+            span.ended(
+                outcome.end.value,
+                reconcile_id=outcome.reconcile_id,
+                writes=len(outcome.changes),
+                error=outcome.error if outcome.end in (End.FAILED, End.TERMINAL) else None,
+            )
+
+    def _process(self, item: Item[str]) -> Outcome:
         self._watch.began(item.key)
         try:
             outcome = self._engine.process(item.key)
@@ -111,6 +130,7 @@ class WorkerPool:
         self._settle(item, outcome)
         if self._report is not None:
             self._report(item.key, outcome)
+        return outcome
 
     def _settle(self, item: Item[str], outcome: Outcome) -> None:
         namespace, _, name = item.key.rpartition("/")

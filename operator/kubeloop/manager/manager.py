@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubeloop.cache import Informer
 from kubeloop.client import Client
@@ -21,11 +21,17 @@ from kubeloop.model import KubeObject
 from kubeloop.observe import fields
 from kubeloop.observe.events import EventRecorder
 
+if TYPE_CHECKING:
+    from kubeloop.observe.tracing import Tracing
+
 SHUTDOWN_TIMEOUT = 30.0
 """Seconds that a stop may take in all (controller-runtime's GracefulShutdownTimeout)."""
 
 EVENTS_TIMEOUT = 2.0
 """Seconds of it that may go into Events which are still to be written."""
+
+TRACING_TIMEOUT = 2.0
+"""Seconds of it that may go into spans which are still to be sent."""
 
 _logger = logging.getLogger("kubeloop.manager")
 
@@ -34,6 +40,8 @@ class Manager:
     """Runs controllers that share their informers: one watch per kind, however many use it.
 
     `namespaces` empty means all namespaces. With `dry_run` the server checks every write and makes none.
+    `tracing` makes a span of each reconcile; those of requests are made by `client`'s transport
+    (`Tracing.transport`).
     """
 
     def __init__(
@@ -47,6 +55,7 @@ class Manager:
         report: Report | None = None,
         telemetry: Telemetry | None = None,
         events: EventRecorder | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._client = client
         self._namespaces = tuple(namespaces)
@@ -56,6 +65,7 @@ class Manager:
         self._report = report
         self._telemetry = telemetry
         self._events = events
+        self._tracing = tracing
         if telemetry is not None and events is not None:
             telemetry.watch_events(events)
         self.informers: dict[type[KubeObject], Informer[Any]] = {}
@@ -99,6 +109,7 @@ class Manager:
             queue_observer=telemetry.queue_observer(name) if telemetry is not None else None,
             on_stuck=meter.stuck if meter is not None else None,
             events=self._events,
+            tracing=self._tracing,
         )
         self.controllers.append(running)
         if telemetry is not None:
@@ -205,6 +216,9 @@ class Manager:
         if self.elector is not None:
             self.elector.stop(release=clean)
             clean &= self.elector.join(left())
+        if self._tracing is not None:
+            self._tracing.stop()
+            self._tracing.join(min(left(), TRACING_TIMEOUT))
         for server in self._servers:
             server.stop()
         for server in self._servers:

@@ -28,11 +28,11 @@ _RECONCILED = re.compile(r"^controller_runtime_reconcile_total\{.*\} (\S+)$", re
 
 
 def create_webapps(client: Client, count: int) -> None:
-    """Each with one replica."""
+    """Scaled to zero: their pods would be many times the work for the sandbox, and none of the operator's."""
 
     def create(number: int) -> None:
         metadata = {"name": f"app-{number}", "namespace": "default"}
-        spec = {"image": f"registry.example.com/app-{number}:v1", "replicas": 1}
+        spec = {"image": f"registry.example.com/app-{number}:v1", "replicas": 0}
         app = {"apiVersion": "example.com/v1", "kind": "WebApp", "metadata": metadata, "spec": spec}
         client.create(WebApp.resource, app)
 

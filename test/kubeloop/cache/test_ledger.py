@@ -191,6 +191,90 @@ def test_namespaces_are_replaced_one_by_one() -> None:
     assert version_of(ledger, "m/b") == 8  # the watch of n says nothing about m
 
 
+def test_the_end_of_each_incarnation_that_we_deleted_is_told_as_our_own_doing(ledger: Ledger) -> None:
+    ledger.forget("n/a", "u1")
+    ledger.write_through(thing("n/a", 20, "u2"))
+    ledger.change(None, thing("n/a", 20, "u2"))
+    ledger.forget("n/a", "u2")
+    ledger.write_through(thing("n/a", 30, "u3"))
+    ledger.forget("n/a", "u3")
+    (notice,) = ledger.remove(None, "n/a", "u2", 21, None)
+    assert notice.own
+    assert ledger.known() == {}
+    assert ledger.remove(None, "n/a", "u3", 31, None) == []
+    assert ledger._ahead == {}  # nothing is kept once all is said
+
+
+def test_what_we_deleted_first_is_our_own_doing_also_after_we_deleted_its_successor(ledger: Ledger) -> None:
+    ledger.forget("n/a", "u1")
+    ledger.write_through(thing("n/a", 20, "u2"))
+    ledger.forget("n/a", "u2")
+    (notice,) = ledger.remove(None, "n/a", "u1", 12, None)
+    assert (notice.own, told([notice])) == (True, [("deleted", "n/a", 10)])
+
+
+def test_what_others_deleted_is_not_our_own_doing(ledger: Ledger) -> None:
+    ledger.write_through(thing("n/a", 12))
+    (notice,) = ledger.remove(None, "n/a", "u1", 13, None)
+    assert not notice.own
+
+
+def test_deleting_what_is_not_the_object_that_we_know_is_no_news(ledger: Ledger) -> None:
+    assert not ledger.forget("n/a", "u0")
+    assert not ledger.forget("n/b", "u1")
+    assert version_of(ledger) == 10
+
+
+def test_an_own_delete_counts_whatever_we_wrote_before_the_list_was_asked_for(ledger: Ledger) -> None:
+    for version in (11, 12):
+        ledger.write_through(thing("n/a", version))
+    began = ledger.begin_list()
+    ledger.forget("n/a", "u1")
+    ledger.replace(None, {"n/a": thing("n/a", 12)}, {}, 13, began)
+    assert version_of(ledger) is None
+
+
+def test_an_own_write_counts_whatever_we_wrote_before_the_list_was_asked_for(ledger: Ledger) -> None:
+    for version in (11, 12):
+        ledger.write_through(thing("n/a", version))
+    began = ledger.begin_list()
+    ledger.write_through(thing("n/a", 14))
+    ledger.replace(None, {"n/a": thing("n/a", 12)}, {}, 13, began)
+    assert version_of(ledger) == 14
+
+
+def test_a_deletion_tells_the_last_state_of_the_object_if_the_event_has_it(ledger: Ledger) -> None:
+    final, other = thing("n/a", 13), thing("n/a", 20, "u2")
+    assert ledger.remove(None, "n/a", "u1", 13, final) == [Notice("n/a", final.entry, None, "n/a@13")]
+    ledger.change(None, other)
+    assert ledger.remove(None, "n/a", "u2", 21, None) == [Notice("n/a", other.entry, None)]
+
+
+def test_an_own_change_that_made_the_object_leave_the_selector_is_told_once(ledger: Ledger) -> None:
+    """The DELETED event bears the version of our write, and what the object has become."""
+    ledger.write_through(thing("n/a", 12))
+    final = thing("n/a", 12)
+    assert ledger.remove(None, "n/a", "u1", 12, final) == [Notice("n/a", final.entry, None, "n/a@12")]
+    assert ledger.entries == ledger.known() == {}
+    assert not ledger.write_through(thing("n/a", 12))
+
+
+def test_a_late_deletion_of_an_earlier_object_leaves_what_handlers_know(ledger: Ledger) -> None:
+    ledger.change(None, thing("n/a", 20, "u2"))
+    ledger.write_through(thing("n/a", 22, "u2"))
+    assert ledger.remove(None, "n/a", "u1", 21, None) == []
+    (notice,) = ledger.change(None, thing("n/a", 22, "u2"))
+    assert notice.old is not None
+    assert notice.old.version == 20
+
+
+def test_the_same_answer_twice_is_no_news_the_second_time(ledger: Ledger) -> None:
+    assert not ledger.write_through(thing("n/a", 10))  # the watch has just shown it
+    assert ledger.write_through(thing("n/a", 12))
+    assert not ledger.write_through(thing("n/a", 12))
+    assert not ledger.write_through(thing("n/a", 11))
+
+
 @pytest.fixture
 def scoped() -> Ledger:
     """Two namespaces, an object in each, and an own write to each that its watch has yet to show."""

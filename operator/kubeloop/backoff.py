@@ -13,6 +13,12 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
+TOLD_JITTER = 0.25
+"""Part of a Retry-After that may be added to it."""
+
+TOLD_CAP = 60.0
+"""Seconds; a longer Retry-After is not believed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
@@ -41,6 +47,12 @@ class Backoff:
             except OverflowError:
                 full = self.cap
         return full * (1 - self.jitter * rng.random())
+
+
+def as_told(seconds: float, rng: random.Random) -> float:
+    """The wait in seconds for a server's Retry-After: not sooner than told, and spread, because all who were
+    told at once must not come back at once."""
+    return min(seconds, TOLD_CAP) * (1 + TOLD_JITTER * rng.random())
 
 
 class PerKeyBackoff(Generic[K]):

@@ -11,6 +11,7 @@ Whoever drives it asks `next_action`, does that, and tells what came of it. The 
   (410), a missing resource type, a watch on which nothing ever came, or no progress in several tries lead to
   a new list.
 * Failures wait: 0.8 s doubling up to 30 s, with jitter, from the start again only after a minute of health.
+  Where the server says when to come back, that is when.
   Only the first expired watch in a minute leads to a list at once.
   A missing CRD or missing rights are asked for every few seconds, as long as it takes.
 """
@@ -21,7 +22,7 @@ import enum
 import random
 from dataclasses import dataclass
 
-from kubeloop.backoff import Backoff
+from kubeloop.backoff import Backoff, as_told
 from kubeloop.cache.failure import Failure, Kind
 
 SCHEDULE = Backoff(base=0.8, cap=30.0)
@@ -36,9 +37,6 @@ HEALTHY = 60.0
 
 SHORT = 1.0
 """Seconds; a watch that ends sooner is a failure, or a broken server would be asked without a pause."""
-
-RETRY_AFTER_CAP = 60.0
-"""Seconds; a longer Retry-After is not believed."""
 
 STALLED = 3
 """Tries without any event after which the place to resume from is given up and everything listed anew."""
@@ -307,13 +305,13 @@ class ReflectorCore:
 
     def _fail(self, failure: Failure, now: float, *, at_once: bool = False) -> None:
         self.failure = failure
+        if failure.retry_after is not None:
+            # The server knows better, and tells each time anew: what failed before is no reason to stay away.
+            self._not_before = now + as_told(max(failure.retry_after, SCHEDULE.base), self._rng)
+            return
         self._failures += 1
         schedule = PATIENCE if failure.kind in (Kind.MISSING, Kind.FORBIDDEN) else SCHEDULE
-        delay = 0.0 if at_once else schedule.delay(self._failures, self._rng)
-        if failure.retry_after is not None:
-            wanted = min(failure.retry_after, RETRY_AFTER_CAP)
-            delay = max(delay, wanted * (1 + 0.1 * self._rng.random()))
-        self._not_before = now + delay
+        self._not_before = now + (0.0 if at_once else schedule.delay(self._failures, self._rng))
 
     def _watch_seconds(self) -> int:
         return self._rng.randint(*WATCH_SECONDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from kubeloop.backoff import Backoff
+from kubeloop.backoff import Backoff, as_told
 from kubeloop.client.errors import ApiError, CredentialsError, TransportError
 from kubeloop.client.transport import StaleConnection
 
@@ -20,8 +20,9 @@ UNCERTAIN = frozenset({502, 503, 504})
 class RetryPolicy:
     """At most `attempts` tries of one request.
 
-    Waits are exponential with jitter, or what the server's Retry-After says, but never more than
-    `longest_wait` seconds each: a worker has other keys to see to, and its queue has a backoff of its own.
+    Waits are exponential with jitter, or what the server's Retry-After says. If that is more than
+    `longest_wait` seconds, the caller has to wait: a worker has other keys to see to, and its queue has a
+    backoff of its own.
     """
 
     attempts: int = 4
@@ -36,11 +37,11 @@ class RetryPolicy:
             return None
         if attempt == 1 and isinstance(error.__cause__, StaleConnection):
             return 0.0  # says nothing about the server, which just tidied up idle connections
-        wait = self.backoff.delay(attempt, rng)
         if isinstance(error, ApiError) and error.retry_after is not None:
-            # Jitter only ever adds: coming back earlier than asked would be refused again.
-            wait = max(wait, error.retry_after * (1 + 0.1 * rng.random()))
-        return min(wait, self.longest_wait)
+            if error.retry_after > self.longest_wait:
+                return None
+            return max(as_told(error.retry_after, rng), self.backoff.base)
+        return min(self.backoff.delay(attempt, rng), self.longest_wait)
 
     @staticmethod
     def _may_repeat(error: ApiError | TransportError, repeatable: bool) -> bool:

@@ -80,17 +80,28 @@ class QueueCore(Generic[K]):
         if key not in self._processing:
             self._place(key, entry, now)
 
-    def retry(self, key: K, now: float, delay: float, *, priority: int = 0, urgent: bool = False) -> None:
+    def retry(
+        self,
+        key: K,
+        now: float,
+        delay: float,
+        *,
+        priority: int = 0,
+        urgent: bool = False,
+        at_least: float = 0.0,
+    ) -> None:
         """Schedule a failed `key` again in `delay` seconds; plain adds do not bring it forward.
 
         What was added while the key was being processed is merged into the retry, which will see
-        that change too; `urgent` says that such a change asked for an early retry.
+        that change too; `urgent` says that such a change asked for an early retry. Even that comes in no
+        less than `at_least` seconds.
         """
+        delay = max(delay, at_least)
         entry = self._entries.get(key)
         if entry is not None:
             priority = max(priority, entry.priority)
             self._ready_tickets.pop(entry.ticket, None)
-        urgent_floor = now + min(delay, URGENT_SPACING)
+        urgent_floor = now + max(min(delay, URGENT_SPACING), at_least)
         at = urgent_floor if urgent else now + delay
         self._entries[key] = entry = _Entry(priority, at, at, urgent_floor, 0)
         if key not in self._processing:

@@ -147,13 +147,14 @@ class WorkQueue(Generic[K]):
                 self._condition.notify()
             self._quiet.notify_all()
 
-    def retry(self, key: K, *, priority: int = 0) -> float:
-        """`key` failed: queue it again after its backoff. Returns the delay in seconds."""
+    def retry(self, key: K, *, priority: int = 0, at_least: float = 0.0) -> float:
+        """`key` failed: queue it again after its backoff, and not before `at_least` seconds, whatever happens
+        (what a server asked for). Returns the delay in seconds."""
         with self._condition:
-            delay = self._failures.failed(key)
+            delay = max(self._failures.failed(key), at_least)
             if not self._stopping:
-                now = self._clock.monotonic()
-                self._core.retry(key, now, delay, priority=priority, urgent=key in self._urgent)
+                now, urgent = self._clock.monotonic(), key in self._urgent
+                self._core.retry(key, now, delay, priority=priority, urgent=urgent, at_least=at_least)
                 if self._observer is not None:
                     self._observer.retried()
                 self._condition.notify()

@@ -208,14 +208,35 @@ def test_failures_back_off_to_half_a_minute_with_jitter(core: ReflectorCore) -> 
     assert wait_of(core, now + 100 + HEALTHY) <= 0.8
 
 
-def test_retry_after_is_respected_and_not_believed_for_ever(core: ReflectorCore) -> None:
+def test_retry_after_is_when_and_not_believed_for_ever(core: ReflectorCore) -> None:
     """bug report 5"""
     listed(core)
-    core.next_action(0)
-    core.on_watch_ended(Failure(Kind.BUSY, "429", 7.0), 0)
-    assert 7 <= wait_of(core, 0) <= 8
-    core.on_watch_ended(Failure(Kind.BUSY, "429", 3600.0), 10)
-    assert 60 <= wait_of(core, 10) <= 66
+    now = 0.0
+    for _ in range(10):  # the own schedule would be at half a minute by now
+        core.next_action(now)
+        core.on_watch_ended(DOWN, now)
+        now += wait_of(core, now)
+    for said, least, most in ((2.0, 2.0, 2.5), (7.0, 7.0, 8.75), (3600.0, 60.0, 75.0), (0.001, 0.8, 1.0)):
+        core.next_action(now)
+        core.on_watch_ended(Failure(Kind.BUSY, "429", said), now)
+        assert least <= wait_of(core, now) <= most
+        now += wait_of(core, now)
+
+
+def test_retry_after_of_a_list_is_when_too(core: ReflectorCore) -> None:
+    """A server that is overloaded for long: asked when it said, neither sooner nor half a minute later."""
+    now, asked = 0.0, 0
+    while now < 60:
+        action = core.next_action(now)
+        if isinstance(action, Wait):
+            now += action.seconds
+        elif isinstance(action, Watch):
+            asked += 1
+            core.on_watch_ended(Failure(Kind.BUSY, "429", 2.0), now)
+        else:
+            asked += 1
+            core.on_list_failed(Failure(Kind.BUSY, "429", 2.0), now)
+    assert 60 / 2.5 <= asked <= 60 / 2 + 1
 
 
 def test_a_server_that_ends_watches_at_once_is_not_asked_without_a_pause(core: ReflectorCore) -> None:

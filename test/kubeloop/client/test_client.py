@@ -130,7 +130,7 @@ def test_a_busy_server_is_asked_again_when_it_says(scripted: Any, tools: Any, cl
     busy = tools.refusal(429, "TooManyRequests", retry_after="2")
     client, _ = scripted(busy, busy, tools.answer(THING))
     assert client.create(tools.things, THING) == THING
-    assert all(2 <= wait <= 2.2 for wait in clock.waits)
+    assert all(2 <= wait <= 2.5 for wait in clock.waits)
 
 
 def test_an_absurd_retry_after_neither_overflows_nor_blocks(scripted: Any, tools: Any, clock: Any) -> None:
@@ -140,7 +140,7 @@ def test_an_absurd_retry_after_neither_overflows_nor_blocks(scripted: Any, tools
     with pytest.raises(TooManyRequests) as caught:
         client.get(tools.things, "a", "ns")
     assert caught.value.retry_after == 3600
-    assert clock.waits == [10, 10, 10]
+    assert clock.waits == []
 
 
 def test_setting_the_stop_event_ends_the_waiting(scripted: Any, tools: Any) -> None:

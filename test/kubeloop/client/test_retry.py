@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from kubeloop.backoff import Backoff
 from kubeloop.client import NO_RETRY, ApiError, CredentialsError, RetryPolicy, TransportError
 from kubeloop.client.errors import api_error
 from kubeloop.client.transport import StaleConnection
@@ -41,12 +42,21 @@ def test_500_is_repeated_if_the_server_says_so() -> None:
     assert delay(answer(500, "1")) is not None
 
 
-def test_retry_after_is_a_minimum_and_capped() -> None:
-    for seed in range(50):
-        wait = POLICY.delay(1, answer(429, "2"), repeatable=True, rng=random.Random(seed))
-        assert wait is not None
-        assert 2 <= wait <= 2.2
-    assert delay(answer(429, "1000000000000")) == POLICY.longest_wait
+@pytest.mark.parametrize("attempt", [1, 3])
+def test_retry_after_is_the_answer_to_when(attempt: int) -> None:
+    """Not sooner, and no later for the tries that failed before."""
+    policy = RetryPolicy(backoff=Backoff(base=1, cap=10, factor=10, jitter=0))
+    waits = [
+        policy.delay(attempt, answer(429, "2"), repeatable=True, rng=random.Random(n)) or 0 for n in range(50)
+    ]
+    assert 2 <= min(waits) < max(waits) <= 2.5
+
+
+def test_a_retry_after_that_is_too_long_is_left_to_the_caller() -> None:
+    """Coming back sooner than told would be refused again, and a worker must not be kept."""
+    assert delay(answer(429, "10")) is not None
+    assert delay(answer(429, "11")) is None
+    assert delay(answer(503, "1000000000000")) is None
 
 
 def test_a_lost_connection_is_repeated_only_if_that_does_no_harm() -> None:

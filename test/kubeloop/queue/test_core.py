@@ -304,6 +304,25 @@ def test_an_add_soon_after_the_clock_began_is_not_held_back() -> None:
     assert taken(core, 0.1) == ["a"]
 
 
+def test_not_even_an_urgent_add_comes_back_sooner_than_the_server_asked_for() -> None:
+    """Retry-After: it is the server that has no time, whatever the user did meanwhile."""
+    core: QueueCore[str] = QueueCore()
+    core.add("a", 0.0)
+    assert taken(core, 0.0) == ["a"]
+    core.retry("a", 0.0, 0.1, at_least=8.0)
+    core.done("a", 0.0)
+    core.add("a", 1.0)
+    core.add("a", 1.0, urgent=True)
+    assert taken(core, 7.9) == []
+    assert taken(core, 8.0) == ["a"]
+    core.retry("a", 8.0, 60.0, at_least=2.0, urgent=True)
+    core.done("a", 8.0)
+
+    # The own backoff is longer; for what is urgent it ends after five seconds, as ever.
+    assert taken(core, 8.0 + URGENT_SPACING - 0.1) == []
+    assert taken(core, 8.0 + URGENT_SPACING) == ["a"]
+
+
 def test_an_urgent_add_of_a_key_that_never_failed_is_like_any_other() -> None:
     core: QueueCore[str] = QueueCore()
     core.add("a", 0.0, after=10.0)

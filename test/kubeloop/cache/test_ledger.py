@@ -332,6 +332,19 @@ def test_own_writes_are_dropped_in_their_order_as_the_watch_passes_them(ledger: 
     assert left == ["axyz", "ayz", "ayz", "ay", "ay", "a"]
 
 
+def test_an_own_delete_before_it_does_not_keep_an_own_write_that_was_passed(ledger: Ledger) -> None:
+    ledger.forget("n/a", "u1")
+    ledger.write_through(thing("n/own", 15, "own"))
+    ledger.observe(None, 16)
+    assert ledger.entries == {}
+
+
+def test_late_news_do_not_make_a_namespace_forget_how_far_it_was_shown(scoped: Ledger) -> None:
+    scoped.observe("n", 30)
+    scoped.observe("n", 20)
+    assert not scoped.write_through(thing("n/late", 25, "late"))
+
+
 def test_an_unreadable_event_about_an_own_write_is_its_confirmation(ledger: Ledger) -> None:
     """It is there, but cannot be read: neither gone nor passed over."""
     ledger.write_through(thing("n/a", 12))

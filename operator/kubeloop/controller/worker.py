@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kubeloop.backoff import as_told
+from kubeloop.client import ApiError
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.controller.engine import End, Engine, Outcome
 from kubeloop.controller.stuck import StuckWatch
@@ -140,7 +142,12 @@ class WorkerPool:
         if outcome.error is not None:
             known["error"] = _say(outcome.error)
         if outcome.end is End.FAILED:
-            delay = self._queue.retry(item.key, priority=item.priority)
+            told = outcome.error.retry_after if isinstance(outcome.error, ApiError) else None
+            delay = self._queue.retry(
+                item.key,
+                priority=item.priority,
+                at_least=0.0 if told is None else as_told(told, self._rng),
+            )
             known |= {"retry_seconds": round(delay, 3), "failures": self._queue.failures(item.key)}
             self._logger.warning(
                 "reconcile failed: %s, retrying",

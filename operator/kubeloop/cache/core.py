@@ -119,6 +119,7 @@ class ReflectorCore:
         self._expired: float | None = None  # when a watch expired last
         self._initial = False  # within a streaming list
         self._cut_off = 0  # streaming lists that broke off in the middle
+        self._plain = False  # whether the next list is to be a paged one
         self._events = 0
         self.phase = Phase.LISTING
         self.failure: Failure | None = None
@@ -140,7 +141,7 @@ class ReflectorCore:
         if self._version is not None:
             self.phase = Phase.WATCHING
             return Watch(self._version, False, self._watch_seconds(), READ_TIMEOUT)
-        if self._streaming and not self._continue:
+        if self._streaming and not self._continue and not self._plain:
             self.phase = Phase.STREAMING
             return Watch("", True, self._watch_seconds(), STREAM_IDLE)
         self.phase = Phase.LISTING
@@ -178,6 +179,7 @@ class ReflectorCore:
             self._fail(failure, now)
             return Verdict.MORE
         self._continue = ""
+        self._plain = False
         self._fail(failure, now)
         return Verdict.AGAIN
 
@@ -261,6 +263,7 @@ class ReflectorCore:
             self._version = None
             return Verdict.AGAIN
         self._doubted = False
+        self._plain = False
         self._version = version
         self._newest = number
         self._stalled = 0
@@ -284,6 +287,8 @@ class ReflectorCore:
             self._cut_off += opened
             self._fail(failure, now)
             if self._cut_off < 2:
+                # Perhaps something on the way is only at odds with streaming lists: in turns with plain ones.
+                self._plain = not opened
                 return
         # The server does not know how, or something on the way does not let it: a list will do.
         self._streaming = False

@@ -363,13 +363,32 @@ def test_a_stream_of_events_without_end_is_given_up(streaming: ReflectorCore) ->
     assert streaming.overdue(STREAM_TOTAL + 1)
 
 
-@pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.BUSY, Kind.FORBIDDEN, Kind.MISSING])
+@pytest.mark.parametrize("kind", [Kind.BUSY, Kind.FORBIDDEN, Kind.MISSING])
 def test_a_streaming_list_is_tried_again_after(streaming: ReflectorCore, kind: Kind) -> None:
     now = 0.0
     for _ in range(10):
         assert watch_of(streaming, now).initial
         streaming.on_watch_ended(Failure(kind, "…"), now)
         now += wait_of(streaming, now)
+
+
+def test_while_nothing_answers_streaming_lists_and_plain_ones_take_turns(streaming: ReflectorCore) -> None:
+    """go-anchors 6.6: a 5xx may mean that only streaming lists do not get through; client-go lists at once."""
+    now = 0.0
+    for _ in range(5):
+        assert watch_of(streaming, now).initial
+        streaming.on_watch_ended(DOWN, now)
+        now += wait_of(streaming, now)
+        assert isinstance(streaming.next_action(now), ListPage)
+        streaming.on_list_failed(DOWN, now)
+        now += wait_of(streaming, now)
+    streaming.next_action(now)
+    streaming.on_watch_ended(DOWN, now)
+    now += wait_of(streaming, now)
+    listed(streaming, now=now)
+    streaming.next_action(now)
+    streaming.on_watch_ended(GONE, now)
+    assert watch_of(streaming, now).initial, "and it is not held against them for ever"
 
 
 def test_hurrying_ends_a_wait(core: ReflectorCore) -> None:

@@ -223,11 +223,10 @@ class Stage:
         self.sandbox.patch(WEBAPPS, name, change, "default")
 
     def make_noise(self) -> None:
-        """Changes to objects that no operator here watches: the server's resourceVersion moves."""
+        """Changes to objects that nobody here watches: the server's resourceVersion moves."""
         for number in range(5):
-            data = {"data": {"number": str(number)}}
-            meta = {"metadata": {"name": "noise", "namespace": "default"}}
-            self.sandbox.apply({"apiVersion": "v1", "kind": "ConfigMap", **meta, **data})
+            meta = {"name": "noise", "labels": {"number": str(number)}}
+            self.sandbox.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
 
     def cut(self, *plurals: str) -> None:
         """The server ends all watches of these resources."""

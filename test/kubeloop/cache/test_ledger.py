@@ -268,6 +268,80 @@ def test_a_late_deletion_of_an_earlier_object_leaves_what_handlers_know(ledger: 
     assert notice.old.version == 20
 
 
+def test_the_answer_to_a_write_before_our_delete_is_too_late(ledger: Ledger) -> None:
+    ledger.forget("n/a", "u1")
+    assert not ledger.write_through(thing("n/a", 12))
+    assert version_of(ledger) is None
+
+
+def test_an_own_write_of_what_the_watch_should_have_shown_already_is_ignored(ledger: Ledger) -> None:
+    """The watch has come to this very version with another object, or none: this one is out of its scope."""
+    assert not ledger.write_through(thing("n/b", 10, "u2"))
+
+
+def test_a_notice_says_what_there_is_now_and_whose_doing_it_was(ledger: Ledger) -> None:
+    old, created, others = ledger.entries["n/a"], thing("n/b", 11, "ub"), thing("n/c", 12, "uc")
+    ledger.write_through(created)
+    assert ledger.change(None, created) == [Notice("n/b", None, created.entry, "n/b@11", own=True)]
+    assert ledger.change(None, others) == [Notice("n/c", None, others.entry, "n/c@12", own=False)]
+    anew = thing("n/a", 13, "u2")
+    assert ledger.change(None, anew) == [
+        Notice("n/a", old, None),
+        Notice("n/a", None, anew.entry, "n/a@13", own=False),
+    ]
+    changed = thing("n/a", 14, "u2")
+    assert ledger.change(None, changed) == [Notice("n/a", anew.entry, changed.entry, "n/a@14", own=False)]
+
+
+def test_what_others_made_of_our_write_is_not_our_own_doing(ledger: Ledger) -> None:
+    ledger.write_through(thing("n/a", 12))
+    (notice,) = ledger.change(None, thing("n/a", 13))
+    assert told([notice]) == [("modified", "n/a", 13)]
+    assert not notice.own
+
+
+def test_what_we_made_anew_is_told_as_our_own_doing(ledger: Ledger) -> None:
+    """Also where the end of the earlier one was never told."""
+    ledger.write_through(thing("n/a", 12, "u2"))
+    gone, made = ledger.change(None, thing("n/a", 12, "u2"))
+    assert told([gone, made]) == [("deleted", "n/a", 10), ("added", "n/a", 12)]
+    assert made.own
+    assert made.object == "n/a@12"
+
+
+def test_a_list_tells_the_end_of_one_object_although_an_own_write_to_another_outlives_it(
+    ledger: Ledger,
+) -> None:
+    ledger.change(None, thing("n/b", 11, "u2"))
+    began = ledger.begin_list()
+    ledger.write_through(thing("n/a", 40))
+    assert told(ledger.replace(None, {}, {}, 30, began)) == [("deleted", "n/a", 10), ("deleted", "n/b", 11)]
+    assert set(ledger.entries) == {"n/a"}
+
+
+def test_a_list_tells_the_end_of_what_was_made_anew_before_any_change(ledger: Ledger) -> None:
+    ledger.change(None, thing("n/b", 11, "u2"))
+    found = {"n/b": thing("n/b", 12, "u2"), "n/a": thing("n/a", 13, "u3")}
+    notices = ledger.replace(None, found, {}, 20, 0)
+    assert told(notices) == [("deleted", "n/a", 10), ("modified", "n/b", 12), ("added", "n/a", 13)]
+
+
+def test_an_outdated_list_neither_tells_nor_forgets_an_own_delete(ledger: Ledger) -> None:
+    """It is older than the object was: that it does not show it means nothing."""
+    began = ledger.begin_list()
+    ledger.forget("n/a", "u1")
+    assert ledger.replace(None, {}, {}, 9, began) == []
+    assert ledger.change(None, thing("n/a", 10)) == []
+    (notice,) = ledger.remove(None, "n/a", "u1", 12, None)
+    assert notice.own
+
+
+def test_an_unreadable_object_in_a_list_leaves_the_store(ledger: Ledger) -> None:
+    assert ledger.replace(None, {}, {"n/a": bad("n/a", 12)}, 20, 0) == []
+    assert ledger.entries == {}
+    assert set(ledger.known()) == {"n/a"}
+
+
 def test_the_same_answer_twice_is_no_news_the_second_time(ledger: Ledger) -> None:
     assert not ledger.write_through(thing("n/a", 10))  # the watch has just shown it
     assert ledger.write_through(thing("n/a", 12))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from kubeloop.client import NO_RETRY, ApiError, Client, TransportError, WatchStr
 from kubeloop.client.cancel import Cancel
 from kubeloop.clock import Clock
 from kubeloop.model import ApiObject
+from kubeloop.thread import ThreadOwner
 
 K = TypeVar("K", bound=ApiObject)
 
@@ -60,8 +60,8 @@ class Sink:
         raise NotImplementedError
 
 
-class Reflector(Generic[K]):
-    """One thread, one list and watch. `start`, `stop` and `join` are its owner's."""
+class Reflector(ThreadOwner, Generic[K]):
+    """One thread, one list and watch. `stop` ends its current wait, request or watch."""
 
     def __init__(
         self,
@@ -76,6 +76,8 @@ class Reflector(Generic[K]):
         streaming: bool = True,
         rng: random.Random | None = None,
     ) -> None:
+        what = f"{codec.resource.plural}-metadata" if codec.metadata_only else codec.resource.plural
+        super().__init__(f"informer-{what}-{scope}" if scope else f"informer-{what}", clock)
         self.core = ReflectorCore(streaming=streaming, rng=rng)
         self.scope = scope
         self._client = client
@@ -83,10 +85,7 @@ class Reflector(Generic[K]):
         self._store = store
         self._sink = sink
         self._selectors = selectors
-        self._clock = clock
-        # Guards _stopped, _hurried and _cancel; waited on between tries.
-        self._condition = threading.Condition()
-        self._stopped = False
+        # Guarded by _condition.
         self._hurried = False
         self._cancel: Cancel | None = None
         self._found: dict[str, Candidate[K]] = {}
@@ -94,32 +93,10 @@ class Reflector(Generic[K]):
         self._began = 0
         self._first = True
         self._shown: Kind | None = None  # the trouble that was logged
-        what = f"{codec.resource.plural}-metadata" if codec.metadata_only else codec.resource.plural
-        where = f"-{scope}" if scope else ""
         self.lists = 0
         self.watches = 0
-        self._thread = threading.Thread(target=self._run, name=f"informer-{what}{where}", daemon=True)
         self.crash: BaseException | None = None
         """What ended the thread, if it was not `stop`: a bug of ours, and a reason to fail liveness."""
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the current wait, request or watch, from any thread."""
-        with self._condition:
-            self._stopped = True
-            cancel = self._cancel
-            self._condition.notify_all()
-        if cancel is not None:
-            cancel.cancel()
-
-    def join(self, timeout: float | None = None) -> bool:
-        """Wait for the thread's end; whether it has ended (also if it never ran)."""
-        if self._thread.ident is None:
-            return True
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
 
     def hurry(self) -> None:
         """Try again now, if waiting to."""
@@ -127,9 +104,11 @@ class Reflector(Generic[K]):
             self._hurried = True
             self._condition.notify_all()
 
-    @property
-    def alive(self) -> bool:
-        return self._thread.is_alive()
+    def _interrupt(self) -> None:
+        with self._condition:
+            cancel = self._cancel
+        if cancel is not None:
+            cancel.cancel()
 
     def _run(self) -> None:
         try:
@@ -152,12 +131,12 @@ class Reflector(Generic[K]):
             case Watch():
                 self._watch(action)
         self._show_trouble()
-        return not self._stopped
+        return not self._stopping
 
     def _wait(self, seconds: float) -> None:
         deadline = self._clock.monotonic() + seconds
         with self._condition:
-            while not (self._stopped or self._hurried):
+            while not (self._stopping or self._hurried):
                 left = deadline - self._clock.monotonic()
                 if left <= 0:
                     break
@@ -186,7 +165,7 @@ class Reflector(Generic[K]):
                 cancel=cancel,
             )
         except (ApiError, TransportError) as error:
-            if not self._stopped and self.core.on_list_failed(classify(error), self._now()) is Verdict.AGAIN:
+            if not self._stopping and self.core.on_list_failed(classify(error), self._now()) is Verdict.AGAIN:
                 self._begin()
             return
         for item in page.items:
@@ -263,7 +242,7 @@ class Reflector(Generic[K]):
             failure = Failure(Kind.BROKEN, str(error))
         finally:
             stream.close()
-        if not self._stopped:
+        if not self._stopping:
             self.core.on_watch_ended(failure, self._now())
 
     def _on_line(self, line: bytes, stream: WatchStream) -> bool:
@@ -334,7 +313,7 @@ class Reflector(Generic[K]):
         cancel = Cancel()
         with self._condition:
             self._cancel = cancel
-            if self._stopped:
+            if self._stopping:
                 cancel.cancel()
         return cancel
 
@@ -342,7 +321,7 @@ class Reflector(Generic[K]):
         """Each kind of trouble is logged once, and its end."""
         failure = self.core.failure
         kind = failure.kind if failure else None
-        if kind is self._shown or self._stopped:
+        if kind is self._shown or self._stopping:
             return
         if failure is not None:
             level = logging.INFO if failure.kind is Kind.EXPIRED else logging.WARNING

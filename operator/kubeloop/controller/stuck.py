@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from kubeloop.clock import Clock
 from kubeloop.observe import fields
+from kubeloop.thread import ThreadOwner
 
 RECONCILE_DEADLINE = 60.0
 """Seconds after which a reconcile is called stuck. One that only talks to the API server takes well under a
@@ -28,7 +29,7 @@ class _Running:
     told: bool = False
 
 
-class StuckWatch:
+class StuckWatch(ThreadOwner):
     """Owns the thread ``<name>-stuck``, which sleeps until the oldest reconcile would be overdue.
 
     Workers call `began` and `ended` around each reconcile: a dictionary entry each. The thread is only woken
@@ -44,31 +45,13 @@ class StuckWatch:
         clock: Clock,
         deadline: float = RECONCILE_DEADLINE,
     ) -> None:
+        super().__init__(f"{name}-stuck", clock)
         self._logger = logger
         self._on_stuck = on_stuck
-        self._clock = clock
         self._deadline = deadline
-        # Guards all below.
-        self._condition = threading.Condition(threading.Lock())
+        # Guarded by _condition.
         self._running: dict[int, _Running] = {}  # by the worker's thread
         self._idle = False  # the thread waits without a deadline
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name=f"{name}-stuck", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread; reconciles are no longer watched."""
-        with self._condition:
-            self._stopping = True
-            self._condition.notify_all()
-
-    def join(self, timeout: float) -> bool:
-        """Wait for the thread's end; whether it has ended (also if it never ran)."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
 
     def began(self, key: str) -> None:
         """The calling thread begins a reconcile of `key`."""

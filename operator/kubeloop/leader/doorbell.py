@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 from collections.abc import Callable
 
 from kubeloop.backoff import Backoff
 from kubeloop.client import ApiError, TransportError, WatchStream
-from kubeloop.clock import Clock, StopEvent
+from kubeloop.clock import Clock
 from kubeloop.leader.lock import LeaseLock, tells_of_vacancy
 from kubeloop.observe import fields
+from kubeloop.thread import ThreadOwner
 
 BETWEEN_WATCHES = Backoff(base=1.0, cap=60.0)
 """Seconds between two watches."""
@@ -23,36 +23,29 @@ BETWEEN_WATCHES = Backoff(base=1.0, cap=60.0)
 _logger = logging.getLogger("kubeloop.leader")
 
 
-class Doorbell:
+class Doorbell(ThreadOwner):
     """Owns the thread ``lease-doorbell``, which calls `ring` when the Lease may be free."""
 
     def __init__(self, lock: LeaseLock, ring: Callable[[], None], clock: Clock) -> None:
+        super().__init__("lease-doorbell", clock)
         self._lock = lock
         self._ring = ring
-        self._stop = StopEvent(clock)
-        self._guard = threading.Lock()  # guards _stream
-        self._stream: WatchStream | None = None
+        self._stream: WatchStream | None = None  # guarded by _condition
         self._rng = random.Random()
-        self.thread = threading.Thread(target=self._run, name="lease-doorbell", daemon=True)
 
-    def start(self) -> None:
-        self.thread.start()
-
-    def stop(self) -> None:
-        """End the watch and the thread; does not wait for it."""
-        self._stop.set()
-        with self._guard:
+    def _interrupt(self) -> None:
+        with self._condition:
             stream = self._stream
         if stream is not None:
             stream.close()
 
     def _run(self) -> None:
         failures = 0
-        while not self._stop.is_set():
+        while not self._stopping:
             stream = self._lock.watch()
-            with self._guard:
+            with self._condition:
                 self._stream = stream
-            if self._stop.is_set():
+            if self._stopping:
                 return  # `stop` may have come too early to see the stream
             try:
                 for line in stream:
@@ -62,4 +55,4 @@ class Doorbell:
             except (ApiError, TransportError) as error:
                 failures += 1
                 _logger.debug("cannot watch the Lease", extra=fields(error=str(error)))
-            self._stop.wait(BETWEEN_WATCHES.delay(max(failures, 1), self._rng))
+            self._pause(BETWEEN_WATCHES.delay(max(failures, 1), self._rng))

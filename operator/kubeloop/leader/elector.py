@@ -152,11 +152,12 @@ class LeaderElector:
     def join(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds in all; whether every thread has ended."""
         deadline = self._clock.monotonic() + timeout
-        threads = [*self._threads, self._doorbell.thread]
-        for thread in threads:
-            if thread.ident is not None and thread is not threading.current_thread():
+        others = [thread for thread in self._threads if thread is not threading.current_thread()]
+        for thread in others:
+            if thread.ident is not None:
                 thread.join(max(deadline - self._clock.monotonic(), 0.0))
-        return not any(t.is_alive() for t in threads if t is not threading.current_thread())
+        ended = self._doorbell.join(max(deadline - self._clock.monotonic(), 0.0))
+        return ended and not any(thread.is_alive() for thread in others)
 
     # The lease thread
 

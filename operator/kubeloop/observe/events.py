@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from kubeloop.client import ApiError, Client, MergePatch, NotFound, TransportErr
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.model import KubeObject, Resource
 from kubeloop.observe.logs import fields
+from kubeloop.thread import ThreadOwner
 
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 
@@ -155,39 +155,22 @@ class EventAggregator:
         return bucket
 
 
-class EventRecorder:
-    """Owns the thread ``events``. `emit` from any thread; `stop` it after all that emit."""
+class EventRecorder(ThreadOwner):
+    """Owns the thread ``events``. `emit` from any thread; `stop` it after all that emit: what may be written
+    at once still is, the rest is dropped."""
 
     def __init__(self, client: Client, controller: str, instance: str, *, clock: Clock | None = None) -> None:
         """`controller` reports, e.g. ``example.com/webapp-operator``; `instance` is this very process."""
+        super().__init__("events", clock or SystemClock())
         self._client = client
         self._controller = controller
         self._instance = instance[:128]
-        self._clock: Clock = clock or SystemClock()
         self._aggregator = EventAggregator()  # used by the thread only
         self._complained = False  # about the server, since it last took one; used by the thread only
         self._total = Bucket(TOTAL_BURST, TOTAL_REFILL, TOTAL_BURST, self._clock.monotonic())
-        # Guards all below.
-        self._condition = threading.Condition(threading.Lock())
+        # Guarded by _condition.
         self._waiting: deque[tuple[Happening, float, datetime]] = deque()
         self._outcomes = dict.fromkeys(("written", "merged", "dropped", "failed"), 0)
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Write what may be written at once, drop the rest, and end."""
-        with self._condition:
-            self._stopping = True
-            self._condition.notify_all()
-
-    def join(self, timeout: float) -> bool:
-        """Wait for the thread's end; whether it has ended (also if it never ran)."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
 
     def emit(
         self,

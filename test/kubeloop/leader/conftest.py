@@ -30,6 +30,9 @@ from kubeloop.leader.actions import (
     Written,
 )
 
+PATIENCE = 200
+"""How many requests, or sleeps, in a row are taken for going somewhere."""
+
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
 
 
@@ -244,19 +247,23 @@ class Script:
     def settle(self, event: Event | None = None) -> Action:
         """Step and make all requests, without time passing, until there is nothing to do at once."""
         action = self.step(event)
-        while isinstance(action, Read | Create | Update):
+        for _ in range(PATIENCE):
+            if not isinstance(action, Read | Create | Update):
+                return action
             action = self.step(self.lock.perform(action))
-        return action
+        raise AssertionError(f"it goes round in circles: {action}")
 
     def wait(self, seconds: float) -> Action:
         """Let time pass and do what is due meanwhile, when it is due."""
         end = self.time + seconds
         action = self.settle()
-        while isinstance(action, Sleep) and action.until <= end:
+        for _ in range(PATIENCE):
+            if not isinstance(action, Sleep) or action.until > end:
+                self.pass_time(end - self.time)
+                return self.settle()
             self.pass_time(action.until - self.time)
             action = self.settle()
-        self.pass_time(end - self.time)
-        return self.settle()
+        raise AssertionError(f"it goes round in circles: {action}")
 
     def pass_time(self, seconds: float) -> None:
         self.time += max(seconds, 0.0)

@@ -150,3 +150,43 @@ def test_a_deadline_that_passes_while_the_question_is_asked_is_not_missed() -> N
     assert fence.extend(10)
     assert fence.may_write()
     assert not fence.may_write()
+
+
+def test_each_renewal_in_time_prolongs_it() -> None:
+    clock = FakeClock()
+    fence = Fence(clock.monotonic)
+    for _ in range(5):
+        assert fence.extend(clock.monotonic() + 10)
+        clock.advance(9)
+        assert fence.may_write()
+        assert fence.left == 1
+
+
+def test_a_renewal_that_arrives_while_the_question_is_asked_counts() -> None:
+    """The first look at the clock found the deadline passed; under the lock there is a later one."""
+    looks = 0
+
+    def seconds() -> float:
+        nonlocal looks
+        looks += 1
+        look = looks
+        if look == 2:
+            assert fence.extend(20)  # the third look
+        return {1: 0.0, 2: 10.0, 3: 9.0, 4: 11.0}[look]
+
+    fence = Fence(seconds)
+    assert fence.extend(10)
+    assert fence.may_write()
+
+
+def test_the_machines_seconds_are_those_of_the_clock_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: 1000.0 + clock)
+    assert steady_seconds(SystemClock())() == 1007
+
+
+def test_a_machine_without_that_clock_gets_the_monotonic_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME", raising=False)
+    clock = SystemClock()
+    monkeypatch.setattr(clock, "monotonic", lambda: 5.0)
+    assert steady_seconds(clock)() == 5

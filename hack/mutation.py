@@ -71,7 +71,13 @@ whatever fails has failed: nobody needs the smallest example."""
 import pytest
 from hypothesis import Phase, settings
 
-QUICK = {"phases": (Phase.explicit, Phase.generate), "derandomize": True, "database": None, "deadline": None}
+QUICK = {
+    "phases": (Phase.explicit, Phase.generate),
+    "report_multiple_bugs": False,
+    "derandomize": True,
+    "database": None,
+    "deadline": None,
+}
 settings.register_profile("mutation", settings.get_profile("ci"), **QUICK)
 settings.load_profile("mutation")
 

@@ -251,9 +251,9 @@ class Reflector(ThreadOwner, Generic[K]):
         kind, raw = split_event(line)
         match kind:
             case "ADDED" | "MODIFIED":
-                self._on_object(self._codec.candidate(raw))
+                self._on_object(self._store.candidate(raw))
             case "DELETED":
-                self._on_deleted(self._codec.candidate(raw))
+                self._on_deleted(self._store.candidate(raw))
             case "BOOKMARK":
                 return self._on_bookmark(*read_bookmark(raw), stream)
             case "ERROR":

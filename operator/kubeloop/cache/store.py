@@ -12,15 +12,21 @@ from kubeloop.model import ApiObject
 
 K = TypeVar("K", bound=ApiObject)
 
+HOT = 512
+"""Objects that are kept decoded, the last that changed: what is reconciled next is likely one of them."""
+
+ECHOES = 256
+"""Own writes whose echo on the watch is waited for with their bytes. What falls out is decoded once more."""
+
 _list = list  # within the class the name is a method's
 
 
 class Store(Generic[K]):
     """Objects by key and by indexes. Thread-safe.
 
-    Each read decodes anew (10 to 30 µs an object), so what callers do with it cannot reach the store; each
-    query is answered from one moment. Objects are there from the first own write or list on; whether all are
-    is the informer's `has_synced`.
+    Objects are immutable, so what callers do with them cannot reach the store. Most are decoded when they are
+    read (10 to 30 µs each), the `HOT` ones are at hand. Each query is answered from one moment. Objects are
+    there from the first own write or list on; whether all are is the informer's `has_synced`.
     """
 
     def __init__(self, codec: Codec[K], scopes: Iterable[Scope] = (None,)) -> None:
@@ -28,6 +34,8 @@ class Store(Generic[K]):
         # Guards _ledger. Held for dictionary work and the user's index functions, never for I/O or handlers.
         self._lock = threading.RLock()
         self._ledger = Ledger()
+        self._hot: dict[str, tuple[Entry, K]] = {}  # oldest first
+        self._echoes: dict[bytes, Candidate[K]] = {}  # oldest first
         self._ledger.open_scopes(scopes)
 
     # Reading
@@ -35,7 +43,10 @@ class Store(Generic[K]):
     def get(self, key: str) -> K | None:
         """The object `namespace/name` (or `name`), or None."""
         entry = self._ledger.entries.get(key)  # one dictionary look-up needs no lock
-        return None if entry is None else self._codec.read(entry)
+        if entry is None:
+            return None
+        hot = self._hot.get(key)
+        return hot[1] if hot is not None and hot[0] is entry else self._codec.read(entry)
 
     def list(self) -> _list[K]:
         """All objects, in no particular order. Decodes them all: prefer an index."""
@@ -95,15 +106,24 @@ class Store(Generic[K]):
 
     # Own writes
 
-    def write_through(self, obj: Mapping[str, object] | bytes) -> None:
-        """Take in the answer to an own write, so that the next read sees it.
+    def write_through(self, obj: Mapping[str, object] | bytes) -> K | None:
+        """Take in the answer to an own write, so that the next read sees it; gives it decoded, None if it
+        cannot be read.
 
         Ignored if the store or its watch know better already, or if nobody watches that namespace.
         """
-        candidate = self._codec.candidate(obj if isinstance(obj, bytes) else raw_item(obj))
-        if isinstance(candidate, Candidate):
-            with self._lock:
-                self._ledger.write_through(candidate)
+        raw = obj.rstrip() if isinstance(obj, bytes) else raw_item(obj)
+        candidate = self._codec.candidate(raw)
+        if not isinstance(candidate, Candidate):
+            return None
+        decoded = candidate.object
+        with self._lock:
+            if self._ledger.write_through(candidate):
+                self._keep_hot(candidate)
+                self._echoes[raw] = candidate
+                if len(self._echoes) > ECHOES:
+                    del self._echoes[next(iter(self._echoes))]
+        return decoded
 
     def forget(self, key: str, resource_version: int | None = None, *, uid: str | None = None) -> None:
         """An own delete has removed the object for good (the answer was a Status, not a dying object).
@@ -120,6 +140,13 @@ class Store(Generic[K]):
             self._ledger.forget(key, entry.uid)
 
     # For the reflector
+
+    def candidate(self, raw: bytes) -> Candidate[K] | Undecodable | None:
+        """See `Codec.candidate`. The echo of an own write is, byte for byte, the answer that was decoded
+        then."""
+        with self._lock:
+            echo = self._echoes.pop(raw, None) if self._echoes else None
+        return echo if echo is not None else self._codec.candidate(raw)
 
     def begin_list(self) -> int:
         """See `Ledger.begin_list`."""
@@ -141,7 +168,9 @@ class Store(Generic[K]):
     def change(self, scope: Scope, candidate: Candidate[K]) -> _list[Notice]:
         """See `Ledger.change`."""
         with self._lock:
-            return self._ledger.change(scope, candidate)
+            notices = self._ledger.change(scope, candidate)
+            self._keep_hot(candidate)
+            return notices
 
     def remove(
         self, scope: Scope, key: str, uid: str, version: int, final: Candidate[K] | None
@@ -164,3 +193,12 @@ class Store(Generic[K]):
         """What handlers have been told of."""
         with self._lock:
             return self._ledger.known()
+
+    def _keep_hot(self, candidate: Candidate[K]) -> None:
+        """Called with the lock held."""
+        if candidate.decoded is None or self._ledger.entries.get(candidate.key) is not candidate.entry:
+            return
+        self._hot.pop(candidate.key, None)
+        self._hot[candidate.key] = (candidate.entry, candidate.decoded)
+        if len(self._hot) > HOT:
+            del self._hot[next(iter(self._hot))]

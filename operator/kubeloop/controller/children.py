@@ -91,8 +91,8 @@ class ChildApplier(Generic[C]):
         foretold = live.generation + 1 if live is not None else 1
         manifest = _stamped(wanted, digest, foretold, uid=live.uid if live is not None else None)
         try:
-            answer = self._writer.apply(
-                self._resource,
+            child, answer = self._writer.apply(
+                self._kind,
                 manifest,
                 live,
                 force=live is not None,
@@ -116,7 +116,6 @@ class ChildApplier(Generic[C]):
             self._writer.unapply(self._resource, answer.object)
             changes.pop()
             raise NotOurs(f"{self._resource.kind} {key_of(wanted['metadata'])}", "was made by somebody else")
-        child = self._kind.model_validate(answer.object)
         if not self._writer.dry_run:
             self._remember(child.key, child.uid, digest, child.generation)
         return child

@@ -124,14 +124,13 @@ class Context(Generic[C]):
         if full is None:
             self.spared += 1
             return
-        answer = self._shared.writer.patch(
+        self.object = self._shared.writer.patch(
             app,
             MergePatch(merge_patch(full, status_of(app))),
             subresource="status",
             store=self._shared.main,
             changes=self.changes,
         )
-        self.object = type(app).model_validate(answer)
         if not self.dry_run:
             self.overtaken |= _wish(app) != _wish(self.object)
             self._shared.statuses.remember(app, full, status_of(self.object))

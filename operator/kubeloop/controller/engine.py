@@ -201,7 +201,7 @@ class Engine(Generic[K]):
             app = ctx.object
             patch = JsonPatch(make(app.uid, app.metadata.finalizers, finalizer))
             try:
-                answer = self._writer.patch(app, patch, store=self._store, changes=ctx.changes)
+                ctx.object = self._writer.patch(app, patch, store=self._store, changes=ctx.changes)
             except NotFound:
                 return Phase.GONE
             except (Invalid, Conflict) as error:
@@ -214,8 +214,6 @@ class Engine(Generic[K]):
                     "object changed under a finalizer patch, looking again", extra=fields(error=str(error))
                 )
                 ctx.object = fresh
-            else:
-                ctx.object = self.kind.model_validate(answer)
             phase = phase_of(ctx.object.metadata.finalizers, finalizer, deleting=ctx.object.deleting)
             if phase is not wanted:
                 return phase

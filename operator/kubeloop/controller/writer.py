@@ -7,6 +7,7 @@ what this one wrote (D3) and the echo of the write on the watch wakes nobody.
 from __future__ import annotations
 
 import enum
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ WRITES_REMEMBERED = 65_536
 """Own writes whose echo on the watch is told from others' changes; an echo that is not recognised costs one
 reconcile that does nothing."""
 
+_VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
+"""An object's own comes first. Taking another one for it would cost no more than a missed echo."""
+
+C = TypeVar("C", bound=KubeObject)
 C_co = TypeVar("C_co", bound=KubeObject, covariant=True)
 
 
@@ -54,7 +59,7 @@ class CacheOfKind(Protocol[C_co]):
 
     def by_index(self, index: str, value: str) -> Sequence[C_co]: ...
 
-    def write_through(self, obj: Mapping[str, Any]) -> None: ...
+    def write_through(self, obj: Mapping[str, Any] | bytes) -> C_co | None: ...
 
     def forget(self, key: str, resource_version: int) -> None: ...
 
@@ -77,33 +82,27 @@ class Writer:
         with self._lock:
             return self._written.get((obj.kind, obj.key)) == obj.resource_version
 
-    def _wrote(self, resource: Resource, obj: Mapping[str, Any], store: CacheOfKind[Any]) -> None:
-        metadata = obj["metadata"]
-        with self._lock:
-            self._written[resource.kind, key_of(metadata)] = int(metadata["resourceVersion"])
-        store.write_through(obj)
-
     def apply(
         self,
-        resource: Resource,
+        kind: type[C],
         manifest: Mapping[str, Any],
-        live: KubeObject | None,
+        live: C | None,
         *,
         force: bool,
         repair: bool = False,
-        store: CacheOfKind[Any],
+        store: CacheOfKind[C],
         changes: list[Change],
-    ) -> Answer:
-        """Server-side apply of `manifest`; `live` is the object as known before."""
+    ) -> tuple[C, Answer]:
+        """Server-side apply of `manifest`; `live` is the object as known before. Gives the object as it is
+        now, and the answer that said so."""
         metadata = manifest["metadata"]
         answer = self._patch(
-            resource, metadata["name"], metadata.get("namespace"), Apply(manifest), force=force
+            kind.resource, metadata["name"], metadata.get("namespace"), Apply(manifest), force=force
         )
+        applied = self._read(kind, key_of(metadata), answer, store)
         verb = Verb.CREATED if answer.created else Verb.CHANGED
-        self._record(changes, verb, resource, live, answer.object, repair=repair)
-        if not self.dry_run:
-            self._wrote(resource, answer.object, store)
-        return answer
+        self._record(changes, verb, kind.resource, live, applied, repair=repair)
+        return applied, answer
 
     def unapply(self, resource: Resource, obj: Mapping[str, Any]) -> None:
         """Give up all fields of `obj` that only we own, by applying nothing."""
@@ -115,24 +114,23 @@ class Writer:
 
     def patch(
         self,
-        target: KubeObject,
+        target: C,
         patch: JsonPatch | MergePatch,
         *,
         subresource: str = "",
-        store: CacheOfKind[Any],
+        store: CacheOfKind[C],
         changes: list[Change],
-    ) -> dict[str, Any]:
+    ) -> C:
         """Patch the reconciled object itself; returns it as the server answered."""
         answer = self._patch(target.resource, target.name, target.namespace, patch, subresource=subresource)
-        self._record(changes, Verb.CHANGED, target.resource, target, answer.object, subresource)
-        if not self.dry_run:
-            metadata = answer.object["metadata"]
-            if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-                # That was the last finalizer: with this very write the object has gone.
-                store.forget(target.key, int(metadata["resourceVersion"]))
-            else:
-                self._wrote(target.resource, answer.object, store)
-        return answer.object
+        if target.deleting and not self.dry_run and not answer.object["metadata"].get("finalizers"):
+            # That was the last finalizer: with this very write the object has gone.
+            patched = type(target).model_validate(answer.object)
+            store.forget(target.key, patched.resource_version)
+        else:
+            patched = self._read(type(target), target.key, answer, store)
+        self._record(changes, Verb.CHANGED, target.resource, target, patched, subresource)
+        return patched
 
     def delete(self, target: KubeObject, *, store: CacheOfKind[Any], changes: list[Change]) -> None:
         """Delete exactly this object (by uid); one that is already gone is fine."""
@@ -155,6 +153,18 @@ class Writer:
             store.write_through(answer)  # finalizers keep it for a while
         else:
             store.forget(target.key, target.resource_version)
+
+    def _read(self, kind: type[C], key: str, answer: Answer, store: CacheOfKind[C]) -> C:
+        """The object of an answer, decoded once: in the cache too, unless this is a dry run."""
+        if not self.dry_run:
+            if (version := _VERSION.search(answer.raw)) is not None:
+                # Before the cache hears of it: the watch may tell of this version at any moment.
+                with self._lock:
+                    self._written[kind.resource.kind, key] = int(version[1])
+            known = store.write_through(answer.raw)
+            if known is not None:
+                return known
+        return kind.model_validate(answer.object)  # says what is wrong with it
 
     def _patch(
         self,
@@ -183,24 +193,24 @@ class Writer:
         verb: Verb,
         resource: Resource,
         before: KubeObject | None,
-        after: Mapping[str, Any] | None,
+        after: KubeObject | None,
         subresource: str = "",
         *,
         repair: bool = False,
     ) -> None:
         """Note a write, unless it turned out to change nothing."""
-        key = before.key if before is not None else key_of((after or {})["metadata"])
+        subject = before or after
+        if subject is None:
+            raise AssertionError("a write is about something")
+        key = subject.key
         if not self.dry_run:
-            version = after["metadata"].get("resourceVersion") if after is not None else None
             # An apply or patch without effect answers with the resourceVersion that was there.
-            if before is None or version != before.metadata.resource_version:
+            if before is None or after is None or after.resource_version != before.resource_version:
                 changes.append(Change(verb, resource.kind, key, subresource, repair=repair))
             return
         # A dry run moves no resourceVersion: compare what the object's class knows of it.
         old = before.to_wire() if before is not None else None
-        new = dict(after) if after is not None else None
-        if before is not None and new is not None:
-            new = type(before).model_validate(new).to_wire()
+        new = after.to_wire() if after is not None else None
         if old is None or new is None or _content(old) != _content(new):
             changes.append(Change(verb, resource.kind, key, subresource, old, new, repair))
 

@@ -63,7 +63,46 @@ def test_nothing_that_a_reader_does_reaches_the_store() -> None:
     again = store.get("a")
     assert again is not None
     assert again["data"]["k"] == "v"
-    assert again is not found
+
+
+def test_what_changed_last_is_at_hand_and_never_older_than_the_store(
+    store: Store[Any], tools: Any, codec: Codec[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubeloop.cache.store.HOT", 2)
+    reads: list[int] = []
+    read = codec.read
+    monkeypatch.setattr(codec, "read", lambda entry: reads.append(entry.version) or read(entry))
+    for version, name in enumerate("abc", 5):
+        store.write_through(tools.thing(name, version, size=version))
+    assert [store.get(f"ns/{name}").spec.size for name in "abc"] == [5, 6, 7]
+    assert reads == [5]  # only the oldest had to be decoded anew
+    store.write_through(tools.thing("c", 8, size=8))
+    assert store.get("ns/c").spec.size == 8
+    store.forget("ns/c", uid="uid-c")
+    assert store.get("ns/c") is None
+
+
+def test_the_echo_of_an_own_write_is_not_decoded_again(store: Store[Any], tools: Any) -> None:
+    raw = raw_item(tools.thing("a", 5, size=4))
+    mine = store.write_through(raw + b"\n")
+    echo = store.candidate(raw)
+    assert isinstance(echo, Candidate)
+    assert echo.object is mine
+    again = store.candidate(raw)  # no echo: that has come
+    assert isinstance(again, Candidate)
+    assert again.object == mine
+    assert again.object is not mine
+
+
+def test_echoes_that_never_come_are_forgotten(
+    store: Store[Any], tools: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubeloop.cache.store.ECHOES", 2)
+    writes = [raw_item(tools.thing(name, version, size=1)) for version, name in enumerate("abc", 5)]
+    mine = [store.write_through(raw) for raw in writes]
+    seen = [store.candidate(raw) for raw in writes]
+    objects = [found.object for found in seen if isinstance(found, Candidate)]
+    assert [found is own for found, own in zip(objects, mine, strict=True)] == [False, True, True]
 
 
 def test_managed_fields_are_not_kept(store: Store[Any], tools: Any, codec: Codec[Any]) -> None:

@@ -105,8 +105,9 @@ class Ledger:
             self._clear(key)
             if known is not None:
                 notices.append(Notice(key, known, None))
-        for key in spoiled:
+        for key, bad in spoiled.items():
             self._spoil(key)
+            notices += self._end_other(key, bad.uid)
         changed: list[Notice] = []
         for key, candidate in found.items():
             if self._outlives(key, version, began, candidate.entry):
@@ -158,7 +159,7 @@ class Ledger:
         current = self.entries.get(bad.key)
         if current is None or bad.version >= current.version:
             self._spoil(bad.key)
-        return notices
+        return notices + self._end_other(bad.key, bad.uid, bad.version)
 
     def observe(self, scope: Scope, version: int) -> list[Notice]:
         """A bookmark: the watch has shown everything up to `version`."""
@@ -272,6 +273,17 @@ class Ledger:
         known = self._known(key)
         self._clear(key)
         self._tell(key, known)
+
+    def _end_other(self, key: str, uid: str, version: int | None = None) -> list[Notice]:
+        """Where there is an object that cannot be read, another one that handlers know of has gone (unless that
+        is newer than this news of `version`)."""
+        known, current = self._known(key), self.entries.get(key)
+        if known is None or known.uid == uid or (version is not None and known.version >= version):
+            return []
+        if current is not None and current.uid == known.uid:
+            return []  # an own write that is newer shows that it lives
+        self._tell(key, None)
+        return [Notice(key, known, None)]
 
     def _clear(self, key: str) -> None:
         self._ahead.pop(key, None)

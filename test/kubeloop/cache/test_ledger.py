@@ -372,6 +372,36 @@ def test_each_kind_of_news_from_one_namespace_says_nothing_about_the_others(scop
     assert not scoped.write_through(thing("m/more", 16, "more"))
 
 
+@pytest.mark.parametrize("way", ["an event", "a list"])
+def test_the_end_of_an_object_is_told_when_one_that_cannot_be_read_has_its_name(
+    ledger: Ledger, way: str
+) -> None:
+    """Else handlers would know it for ever: the news of the other one's end is not about it."""
+    if way == "an event":
+        notices = ledger.spoil(None, bad("n/a", 15, "u2"))
+    else:
+        notices = ledger.replace(None, {}, {"n/a": bad("n/a", 15, "u2")}, 15, ledger.begin_list())
+    assert told(notices) == [("deleted", "n/a", 10)]
+    assert ledger.remove(None, "n/a", "u2", 16, None) == []
+    assert told(ledger.change(None, thing("n/a", 17, "u3"))) == [("added", "n/a", 17)]
+
+
+def test_old_news_of_what_cannot_be_read_ends_nothing(ledger: Ledger) -> None:
+    ledger.change(None, thing("n/a", 20, "u2"))
+    assert ledger.spoil(None, bad("n/a", 15)) == []
+    assert ledger.remove(None, "n/a", "u1", 16, None) == []
+    assert version_of(ledger) == 20
+
+
+def test_an_own_write_over_one_that_cannot_be_read_is_told_as_new(ledger: Ledger) -> None:
+    """Ours was made after the other two had gone; the watch has come to the second."""
+    ledger.write_through(thing("n/a", 18, "u3"))
+    assert told(ledger.spoil(None, bad("n/a", 15, "u2"))) == [("deleted", "n/a", 10)]
+    assert ledger.remove(None, "n/a", "u2", 16, None) == []
+    assert version_of(ledger) == 18
+    assert told(ledger.change(None, thing("n/a", 18, "u3"))) == [("added", "n/a", 18)]
+
+
 @pytest.mark.parametrize("news", ["change", "remove", "spoil", "observe"])
 def test_whatever_passes_an_own_write_drops_it(scoped: Ledger, news: str) -> None:
     match news:

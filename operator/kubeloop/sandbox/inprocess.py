@@ -29,7 +29,8 @@ class Server(Protocol):
 class InProcessStream:
     """An open answer: the lines of a watch, or the body of a failure in one chunk.
 
-    `chunks` blocks on the sandbox's clock until there is something; `poll` never does.
+    `chunks` blocks on the sandbox's clock until there is something; `poll` never does, and `wait` is for
+    those who poll.
     """
 
     def __init__(self, server: Server, answer: Response | WatchBody, read_timeout: float) -> None:
@@ -77,6 +78,15 @@ class InProcessStream:
             return None
         self._read = True
         return [self._answer.body]
+
+    def wait(self, timeout: float) -> None:
+        """Wait until `poll` may have something new, for at most `timeout` seconds of the sandbox's clock."""
+        answer = self._answer
+        if not isinstance(answer, WatchBody) or timeout <= 0:
+            return
+        with answer.wake:
+            if not answer.ready():
+                self._server.clock.wait(answer.wake, timeout)
 
     def close(self) -> None:
         """End the stream; a reader that is blocked in `chunks` returns. Safe from any thread."""

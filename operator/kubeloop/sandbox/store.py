@@ -230,14 +230,15 @@ class Store:
     ) -> Watcher:
         """Everything that happens after revision `after`, beginning with what the history holds of it.
 
-        Raises `Compacted` when the history no longer reaches back to `after`.
+        Of an `after` that is yet to come nothing is heard until then. Raises `Compacted` when the history no
+        longer reaches back to `after`.
         """
         with self._lock:
             table = self._table(key)
             oldest = self.oldest(key)
             if after < oldest:
                 raise Compacted(after, oldest)
-            watcher = Watcher(self, key, namespace, name)
+            watcher = Watcher(self, key, namespace, name, after=after)
             for event in table.events[bisect_right(table.revisions, after) :]:
                 record = event.record
                 if namespace in (None, record.namespace) and name in (None, record.name):

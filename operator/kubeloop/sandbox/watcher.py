@@ -18,8 +18,9 @@ WATCH_QUEUE = 20_000
 class Watcher:
     """Events of one resource (optionally one namespace, one name), queued until they are taken.
 
-    `key` None means all resources. `wake` is a condition that its reader waits on; it is notified on each
-    event and on close. Several watchers of one reader may share it.
+    Only of what comes after revision `after`: one from a revision that the store has yet to reach hears
+    nothing until then. `key` None means all resources. `wake` is a condition that its reader waits on; it is
+    notified on each event and on close. Several watchers of one reader may share it.
     """
 
     def __init__(
@@ -29,8 +30,10 @@ class Watcher:
         namespace: str | None,
         name: str | None,
         wake: threading.Condition | None = None,
+        after: int = 0,
     ) -> None:
         self._store = store
+        self._after = after
         self.key = key
         self.namespace = namespace
         self.name = name
@@ -41,6 +44,8 @@ class Watcher:
 
     def put(self, event: Event) -> None:
         """Called by the store, in revision order."""
+        if event.record.revision <= self._after:
+            return
         with self.wake:
             if len(self._events) >= WATCH_QUEUE:
                 self.overflowed = True
@@ -60,8 +65,10 @@ class Watcher:
         return bool(self._events) or self.closed or self.overflowed
 
     def progress(self) -> int | None:
-        """The revision up to which everything has been taken; None while events are queued."""
-        return self._store.watcher_progress(self)
+        """The revision up to which everything has been taken; None while events are queued, and until the
+        store has come to where the watcher begins."""
+        revision = self._store.watcher_progress(self)
+        return None if revision is None or revision < self._after else revision
 
     def pending(self) -> bool:
         return bool(self._events)

@@ -90,6 +90,38 @@ def test_bookmarks_come_every_minute_and_before_the_end(api: Any, clock: FakeClo
     assert stream.poll() is None
 
 
+def test_a_watch_from_the_future_is_silent_until_then(api: Any, clock: FakeClock, sandbox: Sandbox) -> None:
+    """As after a restored backup: no event, and no bookmark either, tells that the server has gone back."""
+    future = sandbox.backend.store.revision + 4
+    query = f"watch=1&allowWatchBookmarks=true&resourceVersion={future}&timeoutSeconds=300"
+    stream = api.watch(f"{api.WEBAPPS}?{query}")
+    for name in ("a", "b", "c"):
+        api.create(name)
+    clock.advance(60)
+    assert api.events(stream) == []
+    for name in ("d", "e"):
+        api.create(name)
+    assert kinds(api.events(stream)) == [("ADDED", "e")]
+    clock.advance(60)
+    assert kinds(api.events(stream)) == [("BOOKMARK", "")]
+    stream.close()
+
+
+def test_who_polls_can_wait(api: Any, clock: FakeClock) -> None:
+    stream = api.watch(f"{api.WEBAPPS}?watch=1")
+    stream.poll()
+    stream.wait(0)
+    api.create("a")
+    stream.wait(3600)
+    assert kinds(api.events(stream)) == [("ADDED", "a")]
+    waiter = threading.Thread(target=stream.wait, args=(3600,))
+    waiter.start()
+    stream.close()
+    clock.advance(1)
+    waiter.join(5)
+    assert not waiter.is_alive()
+
+
 def test_a_watch_ends_after_its_timeout(api: Any, clock: FakeClock) -> None:
     stream = api.watch(f"{api.WEBAPPS}?watch=1&timeoutSeconds=5")
     clock.advance(4.9)

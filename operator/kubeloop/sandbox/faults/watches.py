@@ -91,6 +91,10 @@ class FaultyWatch(WatchBody):
                     raise TimeoutError(f"nothing came for {timeout:g} s, on purpose")
                 clock.wait(self.wake, left)
 
+    def ready(self) -> bool:
+        """As in `WatchBody`; a silent one is only ready when it is closed."""
+        return self._closed or (not self.silent and self._inner.ready())
+
     @property
     def wake(self) -> threading.Condition:
         return self._inner.wake

@@ -106,6 +106,10 @@ class WatchBody:
                     due = min(due, self._next_bookmark)
                 self._clock.wait(watcher.wake, due - self._clock.monotonic())
 
+    def ready(self) -> bool:
+        """Whether there is something that need not wait for the clock; hold `wake`."""
+        return self._watcher is None or self._watcher.ready()
+
     @property
     def wake(self) -> threading.Condition:
         """Notified when there may be something to send, and when it is closed."""

@@ -22,10 +22,10 @@ MakeApp = Callable[..., WebApp]
             "env": [
                 {"name": "A"},
                 {"name": "b.c-d/1"},
-                {"name": "E", "value": "", "valueFrom": {"fieldRef": {}}},
+                {"name": "E", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             ]
         },
-        {"envFrom": [{"secretRef": {"name": "a"}}, {"configMapRef": {"name": "a"}}]},
+        {"envFrom": [{"secretRef": {"name": "a"}}, {"configMapRef": {"name": "a"}, "prefix": "A_"}]},
         {"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": 1}}},
         {"resources": {"requests": {"cpu": "1000m"}, "limits": {"cpu": "1", "example.com/gpu": "0"}}},
         {"serviceAccountName": "a.b-c", "imagePullSecrets": [{"name": "x"}]},
@@ -42,8 +42,16 @@ def test_a_good_spec_has_no_problems(make_app: MakeApp, spec: dict[str, Any]) ->
         ({"env": [{"name": "A"}, {"name": "A"}]}, "spec.env[1].name: A is given twice"),
         ({"env": [{"name": "A=B"}]}, "spec.env[0].name: 'A=B' must be printable"),
         ({"env": [{"name": "ü"}]}, "spec.env[0].name: 'ü' must be printable"),
-        ({"env": [{"name": "A", "value": "x", "valueFrom": {"a": 1}}]}, "spec.env[0]: A has both"),
+        (
+            {"env": [{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]},
+            "spec.env[0]: A has both",
+        ),
         ({"envFrom": [{}]}, "spec.envFrom[0]: exactly one"),
+        ({"envFrom": [{"secretRef": {"name": "a_b"}}]}, "spec.envFrom[0].secretRef.name: 'a_b' is not"),
+        (
+            {"envFrom": [{"configMapRef": {"name": "a"}, "prefix": "="}]},
+            "spec.envFrom[0].prefix: '=' must be printable",
+        ),
         (
             {"envFrom": [{"secretRef": {"name": "a"}, "configMapRef": {"name": "b"}}]},
             "spec.envFrom[0]: exactly",
@@ -67,6 +75,72 @@ def test_each_problem_names_its_field(make_app: MakeApp, spec: dict[str, Any], p
     (found,) = validate_spec(make_app(**spec))
 
     assert found.startswith(problem)
+
+
+KEY = {"name": "s", "key": "k"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"fieldRef": {"fieldPath": "metadata.labels['app']", "apiVersion": "v1"}},
+        {"fieldRef": {"fieldPath": "a.path.of.a.newer.version"}},
+        {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m", "containerName": "app"}},
+        {"resourceFieldRef": {"resource": "limits.cpu", "divisor": 1}},
+        {"resourceFieldRef": {"resource": "limits.cpu", "divisor": 0.001}},
+        {"configMapKeyRef": {**KEY, "optional": True}},
+        {"secretKeyRef": {**KEY, "key": ".dot-and_dash", "optional": None}},
+        {"secretKeyRef": KEY, "configMapKeyRef": None},
+        {"fileKeyRef": {"volumeName": "v", "path": "p", "key": "k", "optional": False}},
+    ],
+)
+def test_a_value_from_elsewhere_as_the_server_takes_it(make_app: MakeApp, source: dict[str, Any]) -> None:
+    assert validate_spec(make_app(env=[{"name": "A", "valueFrom": source}])) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ({}, ": exactly one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef must"),
+        ({"secretKeyRef": None}, ": exactly one of"),
+        ({"secretKeyRef": KEY, "configMapKeyRef": KEY}, ": exactly one of"),
+        ({"secretRef": KEY}, ".secretRef: there is no such field; known are fieldRef,"),
+        ({"secretKeyRef": {**KEY, "optinal": True}}, ".secretKeyRef.optinal: there is no such field; known"),
+        ({"secretKeyRef": "s"}, ".secretKeyRef: must be an object"),
+        ({"secretKeyRef": [KEY]}, ".secretKeyRef: must be an object"),
+        ({"secretKeyRef": {"key": "k"}}, ".secretKeyRef.name: must be given"),
+        ({"secretKeyRef": {"name": "s", "key": ""}}, ".secretKeyRef.key: must be given"),
+        ({"secretKeyRef": {"name": "s", "key": 5}}, ".secretKeyRef.key: must be a string"),
+        ({"secretKeyRef": {"name": 5, "key": "k"}}, ".secretKeyRef.name: must be a string"),
+        ({"configMapKeyRef": {"name": "A", "key": "k"}}, ".configMapKeyRef.name: 'A' is not the name"),
+        ({"configMapKeyRef": {"name": "a" * 254, "key": "k"}}, ".configMapKeyRef.name: 'aaa"),
+        ({"configMapKeyRef": {"name": "s", "key": "a/b"}}, ".configMapKeyRef.key: 'a/b' is no key"),
+        ({"configMapKeyRef": {"name": "s", "key": ".."}}, ".configMapKeyRef.key: '..' is no key"),
+        ({"configMapKeyRef": {"name": "s", "key": "..a"}}, ".configMapKeyRef.key: '..a' is no key"),
+        ({"configMapKeyRef": {"name": "s", "key": "k" * 254}}, ".configMapKeyRef.key: 'kkk"),
+        ({"configMapKeyRef": {**KEY, "optional": "yes"}}, ".configMapKeyRef.optional: must be true or false"),
+        ({"configMapKeyRef": {**KEY, "optional": 1}}, ".configMapKeyRef.optional: must be true or false"),
+        ({"fieldRef": {}}, ".fieldRef.fieldPath: must be given"),
+        ({"fieldRef": {"fieldPath": "a", "apiVersion": 1}}, ".fieldRef.apiVersion: must be a string"),
+        (
+            {"resourceFieldRef": {"resource": "cpu", "divisor": True}},
+            ".resourceFieldRef.divisor: must be a q",
+        ),
+        (
+            {"resourceFieldRef": {"resource": "cpu", "divisor": ""}},
+            ".resourceFieldRef.divisor: '' is not a q",
+        ),
+        ({"resourceFieldRef": {"resource": "cpu", "divisor": "1Zi"}}, ".resourceFieldRef.divisor: '1Zi' is"),
+        ({"fileKeyRef": {"volumeName": "v", "path": "p"}}, ".fileKeyRef.key: must be given"),
+    ],
+)
+def test_a_value_from_elsewhere_that_the_server_would_not_take(
+    make_app: MakeApp, source: dict[str, Any], problem: str
+) -> None:
+    """An unknown field, or one of another type, would be answered with 500 as often as it is applied."""
+    (found,) = validate_spec(make_app(env=[{"name": "A"}, {"name": "B", "valueFrom": source}]))
+
+    assert found.startswith(f"spec.env[1].valueFrom{problem}")
 
 
 @pytest.mark.parametrize("name", ["a.b", "a" * 64])

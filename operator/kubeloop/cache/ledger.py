@@ -275,8 +275,8 @@ class Ledger:
         self._tell(key, known)
 
     def _end_other(self, key: str, uid: str, version: int | None = None) -> list[Notice]:
-        """Where there is an object that cannot be read, another one that handlers know of has gone (unless that
-        is newer than this news of `version`)."""
+        """Where there is an object that cannot be read, another one that handlers know of has gone (unless
+        that is newer than this news of `version`)."""
         known, current = self._known(key), self.entries.get(key)
         if known is None or known.uid == uid or (version is not None and known.version >= version):
             return []

@@ -13,6 +13,7 @@ import pytest
 from kubeloop.client import ApiError
 from kubeloop.controller import Context, Controller, Result
 from kubeloop.model import Deployment
+from webapp_operator.flags import parse
 from webapp_operator.reconcile import webapp_controller
 from webapp_operator.types import WebApp
 
@@ -215,6 +216,21 @@ def test_an_absurd_requeue_kills_no_worker(stage: Any) -> None:
 
     assert sorted(runs) == ["a", "b", "c", "c"]
     assert operator.unwell() == ""
+
+
+@pytest.mark.parametrize("value", ["1e12", "1e308"])
+def test_absurd_intervals_are_refused_or_survived(stage: Any, value: str) -> None:
+    """kube-rs/kube#1772: a huge delay panics the scheduler; here as flags of the command line."""
+    for flag in ("--resync", "--lease-duration", "--renew-deadline", "--retry-period"):
+        with pytest.raises(SystemExit) as refused:
+            parse([flag, value], {})
+        assert refused.value.code == 2
+    args = parse(["--shutdown-timeout", value], {})
+    operator = stage.operate(elect=True, grace=args.shutdown_timeout)
+    stage.make()
+    stage.ready()
+
+    assert operator.stop() is True
 
 
 @pytest.mark.parametrize("moves", ["resourceVersion", "generation"])

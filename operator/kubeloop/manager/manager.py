@@ -191,7 +191,8 @@ class Manager:
         process; which objects they are busy with is logged. The lease is not released while one of them may
         still write: a successor then waits until it expires.
         """
-        deadline = self.clock.monotonic() + timeout
+        # No thread can be joined for longer than this; more is as good as for ever.
+        deadline = self.clock.monotonic() + min(timeout, threading.TIMEOUT_MAX / 2)
 
         def left() -> float:
             return max(deadline - self.clock.monotonic(), 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -170,3 +171,12 @@ def test_what_is_not_set_is_left_out_of_a_written_lease(lease: dict[str, object]
             "leaseTransitions": 0,
         }
     }
+
+
+def test_times_are_written_in_utc_wherever_the_process_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        written = micro_time(WALL)
+    time.tzset()
+    assert written == "2026-01-02T03:04:05.000000Z"

@@ -75,6 +75,7 @@ class WorkQueue(Generic[K]):
         self._condition = threading.Condition(lock)  # workers wait here for something to take
         self._quiet = threading.Condition(lock)  # `wait_quiet` waits here
         self._timer_until: float | None = None  # what the worker that watches the clock waits for
+        self._idle = 0  # workers that wait
         self._core: QueueCore[K] = QueueCore()
         self._failures: PerKeyBackoff[K] = PerKeyBackoff(backoff, rng)
         self._started: dict[K, float] = {}  # keys being processed -> since when
@@ -94,7 +95,7 @@ class WorkQueue(Generic[K]):
             self._core.add(key, now, after=after, priority=priority, urgent=urgent)
             if after <= 0:
                 self._changed_at = now
-            self._condition.notify()
+            self._wake(now)
 
     def get(self, timeout: float | None = None) -> Item[K] | None:
         """Wait for a due key; None when the queue is shut down or `timeout` seconds are over.
@@ -112,12 +113,21 @@ class WorkQueue(Generic[K]):
                     self._started[item.key] = now
                     if self._observer is not None:
                         self._observer.taken(item.waited)
-                    if self._timer_until is None and len(self._core):
-                        self._condition.notify()  # somebody else has to watch the clock now
+                    if self._timer_until is None:
+                        self._wake(now)  # somebody else has to watch the clock now
                     return item
                 if deadline is not None and deadline <= now:
+                    self._wake(now)  # the same
                     return None
                 self._wait(now, deadline)
+
+    def _wake(self, now: float) -> None:
+        """Wake a worker if there is something for it: a key that is due, or a time to watch for that is
+        earlier than what is watched. Each worker woken in vain costs more than the queue's own work."""
+        if self._idle:
+            due = self._core.next_due(now)
+            if due is not None and (not due or self._timer_until is None or now + due < self._timer_until):
+                self._condition.notify()
 
     def _wait(self, now: float, deadline: float | None) -> None:
         """Wait for work. Only one worker watches the clock for delayed keys, the others just sleep:
@@ -129,7 +139,11 @@ class WorkQueue(Generic[K]):
         else:
             until = None
         ends = [at for at in (until, deadline) if at is not None]
-        self._clock.wait(self._condition, min(ends) - now if ends else None)
+        self._idle += 1
+        try:
+            self._clock.wait(self._condition, min(ends) - now if ends else None)
+        finally:
+            self._idle -= 1
         if until is not None and self._timer_until == until:
             self._timer_until = None
 
@@ -144,7 +158,7 @@ class WorkQueue(Generic[K]):
             if self._observer is not None and started is not None:
                 self._observer.finished(now - started)
             if key in self._core:
-                self._condition.notify()
+                self._wake(now)
             self._quiet.notify_all()
 
     def retry(self, key: K, *, priority: int = 0, at_least: float = 0.0) -> float:
@@ -157,7 +171,7 @@ class WorkQueue(Generic[K]):
                 self._core.retry(key, now, delay, priority=priority, urgent=urgent, at_least=at_least)
                 if self._observer is not None:
                     self._observer.retried()
-                self._condition.notify()
+                self._wake(now)
             return delay
 
     def forget(self, key: K) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from kubeloop.backoff import Backoff
-from kubeloop.clock import FakeClock
+from kubeloop.clock import FakeClock, SystemClock
 from kubeloop.queue import LOW_PRIORITY, WorkQueue
 
 
@@ -17,6 +17,24 @@ def start(target: object, *args: object) -> threading.Thread:
     thread = threading.Thread(target=target, args=args)  # type: ignore[arg-type]
     thread.start()
     return thread
+
+
+class CountingClock(SystemClock):
+    """Counts how often somebody begins to wait."""
+
+    def __init__(self) -> None:
+        self.waits = 0
+        self._changed = threading.Condition()
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> None:
+        with self._changed:
+            self.waits += 1
+            self._changed.notify_all()
+        super().wait(condition, timeout)
+
+    def await_waits(self, count: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.waits >= count, 5)
 
 
 def test_no_key_is_ever_with_two_workers_and_none_is_lost() -> None:
@@ -103,6 +121,44 @@ def test_somebody_always_watches_the_clock_for_delayed_keys() -> None:
 
     assert came
     assert set(got) == {"slow1", "slow2", "delayed", "earlier"}
+
+
+def test_a_worker_that_gives_up_waiting_leaves_the_watch_to_another() -> None:
+    clock = CountingClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    queue.add("delayed", after=0.2)
+    hurried = start(queue.get, 0.05)
+    clock.await_waits(1)  # it watches the clock, so the next one does not
+    patient = start(queue.get)
+    hurried.join(5)
+    patient.join(5)
+    served = not patient.is_alive()
+    queue.shut_down()
+
+    assert served
+
+
+def test_no_worker_is_woken_for_what_is_later_than_what_is_watched_for() -> None:
+    """A resync comes and goes without the other workers: that is what an idle operator does all day."""
+    clock = CountingClock()
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
+    workers = [start(queue.get) for _ in range(4)]
+    clock.await_waits(4)
+    queue.add("first", after=3600.0)
+    clock.await_waits(5)
+    for number in range(20):
+        queue.add(f"later-{number}", after=7200.0)
+        threading.Event().wait(0.005)  # whoever was woken has time to wait again
+    queue.add("earlier", after=1800.0)
+    clock.await_waits(6)
+    for number in range(4):
+        queue.add(f"now-{number}")
+    for worker in workers:
+        worker.join(5)
+
+    # Whoever watched the clock and takes a key wakes another one to watch in its place.
+    assert clock.waits <= 6 + 4
+    assert not any(worker.is_alive() for worker in workers)
 
 
 def test_failures_in_a_row_wait_longer_and_longer_and_success_starts_afresh() -> None:

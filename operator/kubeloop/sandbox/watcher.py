@@ -65,10 +65,10 @@ class Watcher:
         return bool(self._events) or self.closed or self.overflowed
 
     def progress(self) -> int | None:
-        """The revision up to which everything has been taken; None while events are queued, and until the
-        store has come to where the watcher begins."""
+        """The revision up to which everything has been taken; None while events are queued, until the store
+        has come to where the watcher begins, and once it is closed, since it misses what happens then."""
         revision = self._store.watcher_progress(self)
-        return None if revision is None or revision < self._after else revision
+        return None if self.closed or revision is None or revision < self._after else revision
 
     def pending(self) -> bool:
         return bool(self._events)

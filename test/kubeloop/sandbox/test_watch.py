@@ -122,6 +122,18 @@ def test_who_polls_can_wait(api: Any, clock: FakeClock) -> None:
     assert not waiter.is_alive()
 
 
+def test_a_watch_that_a_restart_has_ended_knows_nothing_of_later(
+    api: Any, clock: FakeClock, sandbox: Sandbox
+) -> None:
+    """A bookmark from after the end would have its reader miss what has happened meanwhile."""
+    stream = api.watch(f"{api.WEBAPPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=300")
+    api.events(stream)
+    sandbox.restart("keep")
+    api.create("a")
+    clock.advance(60)
+    assert stream.poll() is None
+
+
 def test_a_watch_ends_after_its_timeout(api: Any, clock: FakeClock) -> None:
     stream = api.watch(f"{api.WEBAPPS}?watch=1&timeoutSeconds=5")
     clock.advance(4.9)

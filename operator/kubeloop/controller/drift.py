@@ -13,6 +13,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic_core import to_json
+
 APPLIED = "kubeloop.dev/applied"
 """Annotation of an applied object: ``<hash of the content>:<generation the apply led to>``.
 
@@ -22,6 +24,8 @@ failed (somebody was faster), the fields themselves are compared.
 """
 
 # What tells the items of the API's lists of maps apart, best first; all of an entry's keys must be equal.
+# `key` and `type` are not here: they stand in lists that the server replaces as a whole (tolerations, the
+# expressions of a selector, the metrics of an autoscaler), and may stand there twice.
 _ITEM_KEYS: tuple[tuple[str, ...], ...] = (
     ("name",),
     ("uid",),
@@ -29,16 +33,30 @@ _ITEM_KEYS: tuple[tuple[str, ...], ...] = (
     ("port", "protocol"),
     ("mountPath",),
     ("devicePath",),
-    ("type",),
-    ("key",),
     ("ip",),
 )
+
+_WHOLE = frozenset({"subjects"})
+"""Fields with lists of named items that the server replaces as a whole: one item more is drift (and in a
+RoleBinding, a right)."""
+
+_GENERATION_DIGITS = 19
+"""As many as an int64 has."""
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+
+
+def fingerprint(manifest: Mapping[str, Any]) -> bytes:
+    """Equal only for equal content that is also in the same order: what one builder makes again and again. A
+    quarter of the price of `content_hash`, but worth nothing to another process."""
+    return hashlib.blake2b(to_json(manifest), digest_size=10).digest()
 
 
 def content_hash(manifest: Mapping[str, Any]) -> str:
     """A short digest of the wanted content, independent of the order of keys."""
-    canonical = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.blake2b(canonical.encode(), digest_size=10).hexdigest()
+    return hashlib.blake2b(_canonical(manifest).encode(), digest_size=10).hexdigest()
 
 
 def stamp(digest: str, generation: int) -> str:
@@ -48,38 +66,57 @@ def stamp(digest: str, generation: int) -> str:
 
 def read_stamp(value: str | None) -> tuple[str, int] | None:
     """Digest and generation from an `APPLIED` annotation; None if there is none that makes sense."""
-    digest, separator, generation = (value or "").partition(":")
-    return (digest, int(generation)) if separator and generation.isascii() and generation.isdigit() else None
+    digest, _, generation = (value or "").partition(":")
+    # Anybody can edit an annotation, also into more digits than `int` is willing to read.
+    number = generation.isascii() and generation.isdigit() and len(generation) <= _GENERATION_DIGITS
+    return (digest, int(generation)) if number else None
 
 
 def covers(wanted: Any, live: Any) -> bool:
     """Whether `live` has everything that `wanted` says; what `wanted` does not mention is ignored.
 
     Lists of maps that carry an identifying key are matched item by item, as server-side apply merges
-    them; any other list must be equal as a whole. May say no where the server only wrote the same
-    value in another way (``1000m`` for ``1``): then an apply changes nothing. Never says yes wrongly.
+    them; any other list, and one in which that key does not tell all items apart, must be equal as a whole.
+    May say no where the server only wrote the same value in another way (``1000m`` for ``1``): then an apply
+    changes nothing. Never says yes wrongly.
     """
+    kind = type(wanted)
+    if kind in _SCALARS:
+        return kind is type(live) and bool(wanted == live)
     if isinstance(wanted, Mapping):
-        return isinstance(live, Mapping) and all(k in live and covers(v, live[k]) for k, v in wanted.items())
+        return isinstance(live, Mapping) and all(
+            k in live and covers(v, live[k]) and (k not in _WHOLE or _as_many(v, live[k]))
+            for k, v in wanted.items()
+        )
     if isinstance(wanted, Sequence) and not isinstance(wanted, str):
         return isinstance(live, Sequence) and not isinstance(live, str) and _covers_list(wanted, live)
-    return type(wanted) is type(live) and bool(wanted == live)
+    return kind is type(live) and bool(wanted == live)
 
 
 def _covers_list(wanted: Sequence[Any], live: Sequence[Any]) -> bool:
-    keys = _item_keys(wanted)
-    if keys is None:
-        return len(wanted) == len(live) and all(covers(w, have) for w, have in zip(wanted, live, strict=True))
-    have = {_identity(item, keys): item for item in live if isinstance(item, Mapping)}
-    return all(covers(item, have.get(_identity(item, keys))) for item in wanted)
+    for keys in _ITEM_KEYS if wanted and isinstance(wanted[0], Mapping) else ():
+        if keys[0] in wanted[0]:
+            mine, there = _by_identity(wanted, keys), _by_identity(live, keys)
+            if mine is not None and there is not None and len(mine) == len(wanted):
+                return all(which in there and covers(item, there[which]) for which, item in mine.items())
+    return len(wanted) == len(live) and all(covers(w, have) for w, have in zip(wanted, live, strict=True))
 
 
-def _item_keys(items: Sequence[Any]) -> tuple[str, ...] | None:
-    if not items or not all(isinstance(item, Mapping) for item in items):
-        return None
-    return next((keys for keys in _ITEM_KEYS if all(keys[0] in item for item in items)), None)
+def _by_identity(
+    items: Sequence[Any], keys: tuple[str, ...]
+) -> dict[tuple[str | int, ...], Mapping[str, Any]] | None:
+    """The items that have an identity, by it; None if two have the same."""
+    found: dict[tuple[str | int, ...], Mapping[str, Any]] = {}
+    for item in items:
+        if isinstance(item, Mapping):
+            # The protocol of a port is part of its identity and defaults to TCP.
+            which = tuple(item.get(key, "TCP" if key == "protocol" else None) for key in keys)
+            if all(isinstance(part, str | int) for part in which):
+                if which in found:
+                    return None
+                found[which] = item
+    return found
 
 
-def _identity(item: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[Any, ...]:
-    # The protocol of a port is part of its identity and defaults to TCP.
-    return tuple(item.get(key, "TCP" if key == "protocol" else None) for key in keys)
+def _as_many(wanted: Any, live: Any) -> bool:
+    return not isinstance(wanted, Sequence) or len(wanted) == len(live)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from kubeloop.controller.drift import content_hash, covers, read_stamp, stamp
 
-NAMES = ["a", "b"]
+NAMES = ["a", "b", "name", "type", "port", "protocol"]
+"""Also those by which the items of lists are told apart."""
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -82,10 +83,74 @@ def test_what_is_not_wanted_does_not_matter(wanted: dict[str, Any], foreign: Any
             id="the order of items with a key does not matter",
         ),
         pytest.param(
-            {"a": [{"name": "b", "type": "x"}, {"type": "y"}]},
-            {"a": [{"type": "y"}, {"name": "b", "type": "x"}]},
+            {"mounts": [{"name": "data", "mountPath": "/a"}, {"name": "data", "mountPath": "/b"}]},
+            {"mounts": [{"name": "data", "mountPath": "/b"}, {"name": "data", "mountPath": "/a"}]},
             True,
-            id="the first key that all items have tells them apart",
+            id="the first key that tells all items apart is taken",
+        ),
+        pytest.param(
+            {"mounts": [{"name": "data", "mountPath": "/a"}, {"name": "data", "mountPath": "/b"}]},
+            {"mounts": [{"name": "data", "mountPath": "/a"}, {"name": "evil", "mountPath": "/b"}]},
+            False,
+            id="and the rest of each item is compared",
+        ),
+        pytest.param(
+            {"metrics": [{"type": "Resource", "name": "cpu"}, {"type": "Resource", "name": "memory"}]},
+            {"metrics": [{"type": "Resource", "name": "cpu"}, {"type": "Resource", "name": "memory"}]},
+            True,
+            id="two metrics of one type",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "a"}]},
+            {"tolerations": [{"key": "a"}, {"key": "b"}]},
+            False,
+            id="one more toleration: the server replaces the whole list",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"}]},
+            {"tolerations": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"}]},
+            True,
+            id="two tolerations of one key",
+        ),
+        pytest.param(
+            {"subjects": [{"kind": "User", "name": "ann"}]},
+            {"subjects": [{"kind": "User", "name": "ann"}, {"kind": "User", "name": "eve"}]},
+            False,
+            id="one more subject of a role",
+        ),
+        pytest.param(
+            {"subjects": [{"kind": "User", "name": "ann"}]},
+            {"subjects": [{"kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io"}]},
+            True,
+            id="the subject of a role",
+        ),
+        pytest.param({"subjects": 3}, {"subjects": 3}, True, id="somebody else's field of that name"),
+        pytest.param(
+            {"a": [{"name": "b", "x": 1}, {"name": "b", "x": 2}]},
+            {"a": [{"name": "b", "x": 1}, {"name": "b", "x": 2}]},
+            True,
+            id="two items of one name",
+        ),
+        pytest.param(
+            {"a": [{"name": "b", "x": 1}]},
+            {"a": [{"name": "b", "x": 1}, {"name": "b", "x": 2}]},
+            False,
+            id="one more of the same name",
+        ),
+        pytest.param(
+            {"a": [{"name": ["b"]}, {"name": {"c": 1}}]},
+            {"a": [{"name": ["b"]}, {"name": {"c": 1}}]},
+            True,
+            id="names that are no texts",
+        ),
+        pytest.param(
+            {"a": [{"name": "b"}]}, {"a": [{"name": ["c"]}, {"name": "b"}]}, True, id="a stranger's odd name"
+        ),
+        pytest.param(
+            {"a": [{"ip": "::1"}]},
+            {"a": [{"ip": "::2"}, {"ip": "::1"}]},
+            True,
+            id="items told apart by address",
         ),
         pytest.param(
             {"a": [{"name": "b"}, {"x": 1}]},
@@ -98,9 +163,6 @@ def test_what_is_not_wanted_does_not_matter(wanted: dict[str, Any], foreign: Any
             {"a": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]},
             True,
             id="one port of two protocols",
-        ),
-        pytest.param(
-            {"a": [{"type": "b"}]}, {"a": [{"type": "c"}, {"type": "b"}]}, True, id="items told apart by type"
         ),
     ],
 )
@@ -126,7 +188,9 @@ def test_other_content_has_another_hash(one: Any, other: Any) -> None:
         assert content_hash({"x": one}) != content_hash({"x": other})
 
 
-@pytest.mark.parametrize("text", [None, "", "abc", "abc:", "abc:-1", "abc:x", "abc:１", "abc:1:2", "abc 1"])
+@pytest.mark.parametrize(
+    "text", [None, "", "abc", "abc:", "abc:-1", "abc:x", "abc:１", "abc:1:2", "abc 1", "a:" + "1" * 5000]
+)
 def test_a_stamp_that_makes_no_sense_is_no_stamp(text: str | None) -> None:
     """Anybody can edit an annotation."""
     assert read_stamp(text) is None

@@ -161,7 +161,8 @@ def watch(
     else:
         after = revision or store.revision
         if ago:
-            after = max(after - ago, store.oldest(info.key))
+            # One from before the history stays there: it is to be refused, and nothing left out in silence.
+            after = min(after, max(after - ago, store.oldest(info.key)))
         try:
             watcher = store.watch(info.key, after, namespace, name)
         except Compacted as error:

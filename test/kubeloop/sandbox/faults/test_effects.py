@@ -204,6 +204,18 @@ def test_a_lagging_server_answers_from_the_past(sandbox: Sandbox, api: Any) -> N
     assert names(api, initial) == ["ADDED a", "MODIFIED a", "ADDED b"]
 
 
+def test_a_lagging_server_has_forgotten_no_less_than_others(sandbox: Sandbox, api: Any) -> None:
+    """A watch that began later than it was asked to would leave something out."""
+    sandbox.create(config_map("a"))
+    then = sandbox.backend.store.revision
+    sandbox.create(config_map("b"))
+    sandbox.compact()
+    sandbox.create(config_map("c"))
+    sandbox.faults.add(resource="configmaps", stale=2)
+    (line,) = api.watch(f"{CONFIG_MAPS}?watch=1&resourceVersion={then}").poll() or ()
+    assert json.loads(line)["object"]["code"] == 410
+
+
 def test_writes_of_a_lagging_server_are_as_usual(sandbox: Sandbox, api: Any) -> None:
     sandbox.faults.add(stale=5)
     assert api.post(CONFIG_MAPS, config_map("a")).status == 201

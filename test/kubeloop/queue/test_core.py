@@ -188,8 +188,7 @@ def test_a_delay_that_is_brought_forward_over_and_over_leaves_no_growing_heap_be
     core: QueueCore[str] = QueueCore()
     for n in range(1000):
         core.add("hot", 0.0, after=2000.0 - n)
-
-    assert len(core._waiting) <= 2 * len(core) + 64
+        assert len(core._waiting) <= 2 * len(core) + 64
 
 
 def test_tidying_up_loses_nothing_and_brings_nothing_twice() -> None:

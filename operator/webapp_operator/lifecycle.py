@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import assert_never
 
-from kubeloop.model import Condition, Deployment, set_conditions
+from kubeloop.model import Condition, Deployment
 from kubeloop.model.kinds import DeploymentStatus
 from webapp_operator.resources import selector_string
 from webapp_operator.types import Phase, WebApp, WebAppStatus
@@ -125,8 +125,8 @@ def observe(app: WebApp, deployment: Deployment | None) -> Lifecycle:
     status = deployment.status or DeploymentStatus()
     desired = app.spec.replicas
     # What drifted has been repaired by now; what still differs was changed by the server itself.
-    stored = deployment.spec.get("replicas", desired)
-    if stored != desired:
+    stored = deployment.spec_replicas
+    if stored is not None and stored != desired:
         message = (
             f"the Deployment is stored with {stored} replicas instead of {desired}: a policy overrides it"
         )
@@ -164,22 +164,13 @@ def phase_of(state: Lifecycle) -> Phase:
             assert_never(state)
 
 
-def to_status(
-    state: Lifecycle,
-    app: WebApp,
-    deployment: Deployment | None,
-    now: datetime,
-    *,
-    previous: WebAppStatus | None = None,
-) -> WebAppStatus:
-    """The status to publish. Equal to the present one when nothing changed, so that it costs no write.
+def to_status(state: Lifecycle, app: WebApp, deployment: Deployment | None) -> WebAppStatus:
+    """The status to publish; the runtime dates its transitions, and writes it only if it says anything new.
 
     `deployment` gives the counts of pods, whatever the state says: a WebApp with a bad spec may well have
-    pods of an earlier one. `now` only dates transitions. `previous` is the status that was last written,
-    where that is known; it matters when a CRD with fewer fields dropped part of it, which must not look like
-    a transition each time.
+    pods of an earlier one. Conditions of other types than ours, which somebody else has set, stay.
     """
-    before = previous if previous is not None else app.status
+    before = app.status
     replicas, available = 0, 0
     if deployment is not None and deployment.status is not None:
         replicas, available = deployment.status.replicas, deployment.status.available_replicas
@@ -194,8 +185,14 @@ def to_status(
         replicas=replicas,
         available_replicas=available,
         selector=selector_string(app),
-        conditions=set_conditions(existing, _conditions(state, app.generation), now),
+        conditions=_beside(existing, _conditions(state, app.generation)),
     )
+
+
+def _beside(existing: tuple[Condition, ...], ours: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """`ours` in the places of their predecessors, the others as they are."""
+    new = {condition.type: condition for condition in ours}
+    return (*(new.pop(condition.type, condition) for condition in existing), *new.values())
 
 
 def _failure(status: DeploymentStatus) -> Failed | None:
@@ -210,6 +207,7 @@ def _failure(status: DeploymentStatus) -> Failed | None:
     return None
 
 
+@lru_cache(maxsize=128)
 def _conditions(state: Lifecycle, generation: int) -> tuple[Condition, Condition, Condition]:
     progressing: tuple[str, str] | None = None
     degraded: tuple[str, str] | None = None

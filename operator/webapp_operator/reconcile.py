@@ -16,7 +16,7 @@ from kubeloop.controller import (
     TerminalError,
 )
 from kubeloop.model import Deployment, Service, format_time
-from webapp_operator.lifecycle import Failed, Failure, Lifecycle, Pending, observe, to_status
+from webapp_operator.lifecycle import Failed, Failure, Pending, observe, to_status
 from webapp_operator.resources import MANAGER, build_deployment, build_service
 from webapp_operator.types import WebApp, WebAppStatus
 from webapp_operator.validation import validate_spec
@@ -44,7 +44,7 @@ def reconcile(app: WebApp, ctx: Context[WebApp], *, resync: timedelta = RESYNC) 
         raise
     finally:
         _tell_changes(ctx)
-    ctx.set_status(_status(app, observe(app, deployment), deployment))  # no request unless it changed
+    ctx.set_status(to_status(observe(app, deployment), app, deployment))  # no request unless it changed
     return Result(requeue_after=resync)
 
 
@@ -70,7 +70,7 @@ def cleanup(app: WebApp, ctx: Context[WebApp]) -> None:
 
 def explain(app: WebApp, error: Exception) -> WebAppStatus:
     """What a failed reconcile looks like in the status."""
-    return _status(app, _state_of(error), None)
+    return to_status(_state_of(error), app, None)
 
 
 def _state_of(error: Exception) -> Failed | Pending:
@@ -85,10 +85,6 @@ def _state_of(error: Exception) -> Failed | Pending:
             return Pending(str(error))
         case _:
             return Failed(Failure.APPLY_FAILED, str(error) or type(error).__name__)
-
-
-def _status(app: WebApp, state: Lifecycle, deployment: Deployment | None) -> WebAppStatus:
-    return to_status(state, app, deployment, datetime.now(UTC))
 
 
 def unreadable(message: str) -> dict[str, object]:

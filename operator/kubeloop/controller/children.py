@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from kubeloop.client import AlreadyExists, ApiError, Client, Conflict, Forbidden, Invalid, NotFound
 from kubeloop.clock import Clock
-from kubeloop.controller.drift import APPLIED, content_hash, read_stamp, stamp
+from kubeloop.controller.drift import APPLIED, content_hash, fingerprint, read_stamp, stamp
 from kubeloop.controller.pace import RepairPace
 from kubeloop.controller.protocol import Applied, AppliedMemory, Step, decide
 from kubeloop.controller.result import Contended, GoingAway, KeptChanging, NotOurs
@@ -51,13 +51,14 @@ class ChildApplier(Generic[C]):
         deleted, `Contended` if it was repaired too often lately, and `ApiError` for what the server refuses.
         """
         key = key_of(wanted["metadata"])
-        digest = content_hash(wanted)
+        mark = fingerprint(wanted)
+        applied = self._memory.get(self._resource.kind, key)
+        digest = applied.digest if applied and applied.fingerprint == mark else content_hash(wanted)
         live = self._store.get(key)
         for _ in range(MAX_TRIES):
-            applied = self._memory.get(self._resource.kind, key)
             step = decide(wanted, digest, live, owner.uid, applied)
             if step is Step.KEEP and live is not None:
-                self._remember(key, live.uid, digest, live.generation)
+                self._memory.put(self._resource.kind, key, Applied(live.uid, digest, live.generation, mark))
                 return live
             if step is Step.WAIT:
                 raise GoingAway(f"{self._resource.kind} {key}")
@@ -66,12 +67,18 @@ class ChildApplier(Generic[C]):
             if self._is_repair(key, digest, live):
                 self._keep_pace(key)
             try:
-                return self._write(owner, wanted, digest, live, changes)
+                child = self._write(owner, wanted, digest, live, changes)
+                if not self._writer.dry_run:
+                    self._memory.put(
+                        self._resource.kind, key, Applied(child.uid, digest, child.generation, mark)
+                    )
+                return child
             except (Conflict, AlreadyExists, Invalid) as error:
                 seen = self._look(key, wanted)
                 if _same_incarnation(seen, live):
                     self._refused(owner, wanted, seen, error, changes)
                 live = seen
+            applied = self._memory.get(self._resource.kind, key)
         raise KeptChanging(f"{self._resource.kind} {key} kept changing while it was applied")
 
     def remove(self, owner: KubeObject, key: str, changes: list[Change]) -> None:
@@ -116,8 +123,6 @@ class ChildApplier(Generic[C]):
             self._writer.unapply(self._resource, answer.object)
             changes.pop()
             raise NotOurs(f"{self._resource.kind} {key_of(wanted['metadata'])}", "was made by somebody else")
-        if not self._writer.dry_run:
-            self._remember(child.key, child.uid, digest, child.generation)
         return child
 
     def _keep_pace(self, key: str) -> None:
@@ -133,9 +138,6 @@ class ChildApplier(Generic[C]):
             return True
         stamped = read_stamp(live.annotations.get(APPLIED)) if live is not None else None
         return stamped is not None and stamped[0] == digest
-
-    def _remember(self, key: str, uid: str, digest: str, generation: int) -> None:
-        self._memory.put(self._resource.kind, key, Applied(uid, digest, generation))
 
     def _look(self, key: str, wanted: Mapping[str, Any]) -> C | None:
         """The object as it is now, read from the server and put into the cache."""

@@ -10,7 +10,7 @@ from kubeloop.client import Client, MergePatch, MissingKeyError
 from kubeloop.controller.children import ChildApplier
 from kubeloop.controller.owners import Waiters
 from kubeloop.controller.result import Blocked
-from kubeloop.controller.status import merge_patch
+from kubeloop.controller.status import merge_patch, says_the_same
 from kubeloop.controller.statusmemory import StatusMemory, status_of
 from kubeloop.controller.writer import CacheOfKind, Change, Writer
 from kubeloop.model import KubeObject, Model, PartialObjectMetadata
@@ -119,6 +119,9 @@ class Context(Generic[C]):
         declared status that `status` leaves out are removed; others are not touched.
         """
         app = self.object
+        if isinstance(status, Model) and says_the_same(status, getattr(app, "status", None)):
+            self.spared += 1
+            return
         wanted = status.to_wire() if isinstance(status, Model) else dict(status)
         full = self._shared.statuses.plan(app, wanted)
         if full is None:

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -140,17 +140,21 @@ class Engine(Generic[K]):
         reconcile_id = os.urandom(4).hex()
         log = FieldLogger(self._logger, ns=app.namespace or "", name=app.name, reconcile_id=reconcile_id)
         ctx = Context(self._shared, app, log)
+        failure: Exception | None = None
         try:
             result = self._pass(ctx)
         except Exception as error:  # noqa: BLE001 - whatever user code raises must not end the worker
-            outcome = self._failed(ctx, error)
+            end, after, failure = self._failed(ctx, error)
         else:
             if result is None:
                 self.forget(key)
             end = End.GONE if result is None else End.DONE
-            outcome = Outcome(end, result.requeue_after if result else None, None, ctx.changes)
-        return replace(
-            outcome,
+            after = result.requeue_after if result else None
+        return Outcome(
+            end,
+            after,
+            failure,
+            ctx.changes,
             again=ctx.overtaken,
             seconds=time.perf_counter() - started,
             spared=ctx.spared,
@@ -229,21 +233,23 @@ class Engine(Generic[K]):
         self._store.write_through(found)
         return self.kind.model_validate(found)
 
-    def _failed(self, ctx: Context[K], error: Exception) -> Outcome:
+    def _failed(self, ctx: Context[K], error: Exception) -> tuple[End, timedelta | None, Exception | None]:
+        """How a pass that raised has ended, when to look again, and what is to be reported."""
+        after: timedelta | None = None
         if isinstance(error, Blocked):
             end, after = End.BLOCKED, error.look_again
         elif isinstance(error, TerminalError):
-            end, after = End.TERMINAL, None
+            end = End.TERMINAL
         elif isinstance(error, Invalid):
             # The server says that what we ask for is wrong. It will say so again until the spec, or
             # something outside, changes; asking at the pace of a resync is enough.
             end, after = End.TERMINAL, RESYNC
         elif isinstance(error, NotFound) and self._is_gone(ctx.object, error):
-            return Outcome(End.GONE, None, None, ctx.changes)
+            return End.GONE, None, None
         else:
-            end, after = End.FAILED, None
+            end = End.FAILED
         self._show(ctx, error)
-        return Outcome(end, after, error, ctx.changes)
+        return end, after, error
 
     def _is_gone(self, app: K, error: ApiError) -> bool:
         """Whether a 404 only says that the object itself was deleted meanwhile."""

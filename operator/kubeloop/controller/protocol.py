@@ -39,6 +39,8 @@ class Applied:
     uid: str
     digest: str
     generation: int
+    fingerprint: bytes = b""
+    """Of the manifest with that digest, to know it again without working the digest out."""
 
 
 class AppliedMemory:
@@ -112,13 +114,20 @@ def is_settled(wanted: Mapping[str, Any], digest: str, live: KubeObject, applied
 def _metadata_intact(wanted: Mapping[str, Any], live: KubeObject) -> bool:
     metadata = wanted.get("metadata", {})
     return (
-        covers(metadata.get("labels", {}), live.labels)
-        and covers(metadata.get("annotations", {}), live.annotations)
+        _has(metadata.get("labels"), live.labels)
+        and _has(metadata.get("annotations"), live.annotations)
         and all(
-            any(covers(reference, have.to_wire()) for have in live.metadata.owner_references)
+            any(
+                have.uid == reference.get("uid") and covers(reference, have.to_wire())
+                for have in live.metadata.owner_references
+            )
             for reference in metadata.get("ownerReferences", ())
         )
     )
+
+
+def _has(wanted: Mapping[str, str] | None, live: Mapping[str, str]) -> bool:
+    return not wanted or all(live.get(key) == value for key, value in wanted.items())
 
 
 def _content(wanted: Mapping[str, Any]) -> dict[str, Any]:

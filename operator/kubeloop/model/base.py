@@ -171,6 +171,7 @@ def _wire_fields(cls: type[Model]) -> tuple[tuple[str, str, bool], ...]:
             not info.is_required() and info.get_default() is not None and not _is_scalar(info.get_default()),
         )
         for name, info in fields.items()
+        if not info.exclude
     )
 
 

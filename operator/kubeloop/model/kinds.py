@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from pydantic import AliasPath
+
 from kubeloop.model.base import Field, Model
 from kubeloop.model.conditions import ConditionStatus
 from kubeloop.model.frozen import Items, RawJson
@@ -36,11 +38,15 @@ class DeploymentStatus(Model):
 
 
 class Deployment(KubeObject):
-    """apps/v1 Deployment. The spec is kept as bytes, see `RawJson`."""
+    """apps/v1 Deployment. The spec is kept as bytes, see `RawJson`; what is looked at most is at hand."""
 
     resource: ClassVar[Resource] = Resource("apps", "v1", "deployments", "Deployment")
 
     raw_spec: RawJson = Field(default=_NO_SPEC, alias="spec")
+    spec_replicas: int | None = Field(
+        default=None, validation_alias=AliasPath("spec", "replicas"), exclude=True
+    )
+    """spec.replicas."""
     status: DeploymentStatus | None = None
 
     @property

@@ -5,7 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kubeloop.controller.status import SentStatus, merge_patch, plan_status
+import pytest
+
+from kubeloop.controller.status import (
+    SentStatus,
+    merge_patch,
+    plan_status,
+    says_the_same,
+    with_transition_times,
+)
+from kubeloop.model import Condition, Conditions, Model
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 T1 = T0 + timedelta(hours=1)
@@ -64,3 +73,43 @@ def test_fields_that_are_no_longer_said_are_removed() -> None:
     assert merge_patch({"ready": False}, {"ready": True, "message": "x"}) == {
         "status": {"message": None, "ready": False}
     }
+
+
+def condition(status: str = "True", time: str | None = "2026-01-01T00:00:00Z", **more: Any) -> Condition:
+    return Condition(type="Ready", status=status, last_transition_time=time, **more)
+
+
+class Health(Model):
+    healthy: bool = False
+    note: str | None = None
+    conditions: Conditions = ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "same"),
+    [
+        (Health(healthy=True), Health(healthy=True), True),
+        (Health(healthy=True), Health(), False),
+        (Health(), Health(note="x"), False),
+        (Health(), None, False),
+        (Health(), condition(), False),
+        (Health(conditions=(condition(time=None),)), Health(conditions=(condition(),)), True),
+        (Health(conditions=(condition(),)), Health(conditions=(condition(),)), True),
+        (Health(conditions=(condition(time=None),)), Health(conditions=(condition(time=None),)), True),
+        (Health(conditions=(condition(time=None),)), Health(conditions=(condition("False"),)), False),
+        (Health(conditions=(condition(time=None, reason="A"),)), Health(conditions=(condition(),)), False),
+        (Health(conditions=(condition(time=None),)), Health(), False),
+        (Health(), Health(conditions=(condition(),)), False),
+    ],
+)
+def test_the_quick_look_sees_every_difference_but_that_of_times(
+    wanted: Model, live: object, same: bool
+) -> None:
+    assert says_the_same(wanted, live) is same
+
+
+def test_a_message_that_is_too_long_is_cut() -> None:
+    """The API allows 32,768 characters; a longer error text must not be an error of its own."""
+    full = with_transition_times({"conditions": [ready("True", message="x" * 40_000)]}, {}, T0)
+    message = full["conditions"][0]["message"]
+    assert (len(message), message[-2:]) == (32_768, "x…")

@@ -630,3 +630,15 @@ def test_a_release_that_is_not_needed_any_more_is_over(script: Scripted, server:
     assert a.step(a.lock.perform(look)) == Over()
     assert a.core.phase is Phase.STOPPED
     assert a.step() == Over()
+
+
+def test_a_look_that_failed_is_followed_by_another_look(script: Scripted, server: Any) -> None:
+    """What a leader remembered of the Lease is not taken up again once it was found to be outdated."""
+    a = script()
+    a.lead()
+    server.write({**server.lease, "metadata": {**server.lease["metadata"], "labels": {"x": "y"}}})
+    a.pass_time(2)
+    assert isinstance(a.step(a.lock.perform(a.step())), Read)
+    assert a.step(Failed("timed out")) == Sleep(a.time + 2)
+    a.pass_time(2)
+    assert isinstance(a.step(), Read)

@@ -163,9 +163,18 @@ def test_a_forbidden_namespace_is_told_and_the_others_work(
     for name in namespaces:
         stage.sandbox.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     caplog.set_level(logging.INFO, "kubeloop")
+    for name in namespaces:
+        stage.make("early", name)
     operator = stage.operate(namespaces=namespaces)
+    for name in namespaces:
+        stage.make("late", name)
     stage.pass_time(120)
 
+    apps = [(app, name) for app in ("early", "late") for name in ("one", "two")]
+    assert {stage.phase(*each) for each in apps} == {"Ready"}
+    stage.sandbox.delete("deployments.apps", "early", "two")
+    stage.until(lambda: stage.deployment("early", "two"), within=2, what="to be healed")
+    assert operator.writes(namespace="dark") == [], "what is missing in there is not known"
     informer = next(i for i in operator.manager.informers.values() if i.kind_name == "Deployment")
     states = {scope.namespace: scope for scope in informer.scopes}
     assert (states["one"].error, states["two"].error) == (None, None)
@@ -182,9 +191,7 @@ def test_a_forbidden_namespace_is_told_and_the_others_work(
     assert 5 < len(refused) < 120 / 2.5 + 20
 
     stage.sandbox.access.authorizer = None
-    for name in namespaces:
-        stage.make(namespace=name)
-    stage.until(lambda: all(stage.phase(namespace=n) == "Ready" for n in namespaces), within=10)
+    stage.until(lambda: all(stage.phase(app, "dark") == "Ready" for app in ("early", "late")), within=10)
     assert operator.unready() == ""
 
 

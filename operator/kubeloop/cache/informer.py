@@ -80,6 +80,7 @@ class Informer(Sink, Generic[K]):
         self._bad: dict[str, tuple[Scope, Undecodable]] = {}
         self._synced_condition = threading.Condition()
         self._synced: set[Scope] = set()  # guarded by _synced_condition
+        self._on_synced: list[Callable[[Scope], None]] = []
         self.ended = StopEvent()
         """Set when a thread ended without being asked to, see `dead`."""
         self.handler_errors = 0
@@ -148,6 +149,11 @@ class Informer(Sink, Generic[K]):
         with self.delivery:
             return {key: bad.message for key, (_, bad) in self._bad.items()}
 
+    def on_synced(self, handler: Callable[[Scope], None]) -> None:
+        """`handler(namespace)` once the first list of a namespace (None: of all) was handled to its end. Only
+        before `start`."""
+        self._on_synced.append(handler)
+
     # Life
 
     def start(self) -> None:
@@ -182,6 +188,10 @@ class Informer(Sink, Generic[K]):
     def has_synced(self) -> bool:
         """Whether everything that existed at the start is in the store and all handlers have handled it."""
         return len(self._synced) == len(self._reflectors)
+
+    def has_synced_in(self, namespace: str | None) -> bool:
+        """The same of one namespace only; of None: of all that is watched."""
+        return namespace in self._synced or self.has_synced
 
     def wait_synced(self, timeout: float | None = None, stop: StopEvent | None = None) -> bool:
         """Wait until `has_synced`; False after `timeout` seconds, or when `stop` is set."""
@@ -254,6 +264,8 @@ class Informer(Sink, Generic[K]):
         with self._synced_condition:
             self._synced.add(scope)
             self._synced_condition.notify_all()
+        for handler in self._on_synced:
+            handler(scope)
 
     def report_bad(self, scope: Scope, bad: Mapping[str, Undecodable], *, whole: bool) -> None:
         """Called with `delivery` held."""

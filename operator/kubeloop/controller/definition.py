@@ -80,6 +80,11 @@ class Controller(Generic[K]):
             self.owned.append(kind)
         return self
 
+    @property
+    def kinds(self) -> list[type[KubeObject]]:
+        """Every kind that it needs an informer of."""
+        return [self.kind, *self.owned, *(kind for kind, _ in self.watched)]
+
     def watches(self, kind: type[KubeObject], keys: Callable[[Any], Iterable[str]]) -> Self:
         """A change to an object of `kind` wakes the objects whose keys (namespace/name) `keys` gives.
 

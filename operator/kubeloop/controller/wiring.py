@@ -61,6 +61,10 @@ class RunningController:
         self._client = client
         self._dry_run = dry_run
         main = informers[controller.kind]
+        self._main = main
+        self._informers = [informers[kind] for kind in controller.kinds]
+        self._by_namespace = len(main.scopes) > 1
+        self._opened: set[str | None] = set()  # namespaces that were queued when they had become whole
         self._unreadable: dict[str, _Unreadable] = {}  # by key; single operations only, so no lock
         self.queue: WorkQueue[str] = WorkQueue(clock=clock, observer=queue_observer)
         self.writer = Writer(client, controller.field_manager, dry_run=dry_run)
@@ -95,6 +99,39 @@ class RunningController:
             informers[kind].add_handler(self._child_handler(kind))
         for kind, keys in controller.watched:
             informers[kind].add_handler(self._watch_handler(keys))
+        if self._by_namespace:
+            for informer in self._informers:
+                informer.on_synced(self._on_synced)
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether the caches are filled as far as any work needs them.
+
+        Where namespaces are watched one by one, those of one namespace are enough: another that may not be
+        watched must not stop it (kube-rs/kube#1132).
+        """
+        scopes = [scope.namespace for scope in self._main.scopes] if self._by_namespace else [None]
+        return any(self._is_whole(namespace) for namespace in scopes)
+
+    def _is_whole(self, namespace: str | None) -> bool:
+        """Whether all of a namespace (None: all there is) is in the caches. In one that is not, a child that
+        is not known yet would look like one that is missing."""
+        return all(informer.has_synced_in(namespace) for informer in self._informers)
+
+    def _add(self, key: str, *, priority: int = 0, urgent: bool = False) -> None:
+        """Queue `key`, but not while its namespace is not whole: then `_on_synced` will, as by then the
+        object is in the cache."""
+        if not self._by_namespace or self._is_whole(key.rpartition("/")[0] or None):
+            self.queue.add(key, priority=priority, urgent=urgent)
+
+    def _on_synced(self, _: str | None) -> None:
+        for scope in self._main.scopes:
+            if scope.namespace in self._opened or not self._is_whole(scope.namespace):
+                continue
+            self._opened.add(scope.namespace)
+            for key in [*self._main.store.keys(), *list(self._unreadable)]:
+                if key.startswith(f"{scope.namespace}/"):
+                    self.queue.add(key, priority=LOW_PRIORITY)
 
     def _on_main(self, event: Event[Any], initial: bool) -> None:
         key = event.object.key
@@ -106,11 +143,11 @@ class RunningController:
                 self.queue.discard(key)
                 self.engine.forget(key)
             case Added():
-                self.queue.add(key, priority=LOW_PRIORITY if initial else 0)
+                self._add(key, priority=LOW_PRIORITY if initial else 0)
             case Modified(object=new, old=old):
                 # The user changed what is wanted: that may be the cure for what fails.
                 asked = new.generation != old.generation or (new.deleting and not old.deleting)
-                self.queue.add(key, urgent=asked)
+                self._add(key, urgent=asked)
 
     def _is_echo(self, event: Event[Any]) -> bool:
         """Whether this is just the watch showing what this controller wrote, which nobody need look at."""
@@ -129,14 +166,14 @@ class RunningController:
                 keys.add(owner_key(event.old, owner))
             for key in keys:
                 if key is not None:
-                    self.queue.add(key, priority=LOW_PRIORITY if initial else 0)
+                    self._add(key, priority=LOW_PRIORITY if initial else 0)
 
         return handle
 
     def _watch_handler(self, keys: Any) -> Any:
         def handle(event: Event[Any], initial: bool) -> None:
             for key in keys(event.object):
-                self.queue.add(key, priority=LOW_PRIORITY if initial else 0)
+                self._add(key, priority=LOW_PRIORITY if initial else 0)
 
         return handle
 
@@ -153,7 +190,7 @@ class RunningController:
         )
         if self._unreadable.get(key) != what:
             self._unreadable[key] = what
-            self.queue.add(key, urgent=True)
+            self._add(key, urgent=True)
 
     def _explain_unreadable(self, key: str) -> None:
         """Raises `TerminalError` if the object `key` is there but cannot be read, having said so in its

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kubeloop.cache import Informer
@@ -73,6 +73,7 @@ class Manager:
         self.histories: dict[str, History] = {}
         self.elector: LeaderElector | None = None
         self._servers: list[HttpServer] = []
+        self._running = False
         self._lock = threading.Lock()  # guards the four below
         self._synced = False
         self._elected = False
@@ -83,7 +84,7 @@ class Manager:
 
     def add(self, controller: Controller[Any]) -> RunningController:
         """Add a controller before `start`."""
-        for kind in _kinds_of(controller):
+        for kind in controller.kinds:
             if kind not in self.informers:
                 self.informers[kind] = informer = Informer(
                     self._client, kind, namespaces=self._namespaces, clock=self.clock
@@ -112,6 +113,9 @@ class Manager:
             tracing=self._tracing,
         )
         self.controllers.append(running)
+        for kind in controller.kinds:
+            # After the controller, which then has queued what it may work on.
+            self.informers[kind].on_synced(self._on_synced)
         if telemetry is not None:
             telemetry.watch_queue(running)
         return running
@@ -158,7 +162,8 @@ class Manager:
         return True
 
     def start_workers(self) -> None:
-        """Start reconciling. Only with synced caches: an empty cache would look like missing children."""
+        """Start reconciling. Only with synced caches: an empty cache would look like missing children. (`run`
+        begins when `RunningController.may_begin`.)"""
         for running in self.controllers:
             running.workers.start()
 
@@ -168,6 +173,7 @@ class Manager:
 
     def run(self, stop: StopEvent, *, shutdown_timeout: float = SHUTDOWN_TIMEOUT) -> bool:
         """Run until `stop` is set, then stop; whether everything ended within `shutdown_timeout` seconds."""
+        self._running = True
         for server in self._servers:
             server.start()
         if self._events is not None:
@@ -230,8 +236,12 @@ class Manager:
     def _on_elected(self) -> None:
         self._begin(elected=True)
 
+    def _on_synced(self, _: str | None) -> None:
+        if self._running and all(running.may_begin for running in self.controllers):
+            self._begin(synced=True)
+
     def _begin(self, *, synced: bool = False, elected: bool = False) -> None:
-        """Start the workers once the caches are synced and this process leads, whichever comes last."""
+        """Start the workers once caches are synced and this process leads, whichever comes last."""
         with self._lock:
             self._synced |= synced
             self._elected |= elected
@@ -243,10 +253,6 @@ class Manager:
 
     def _sizes(self) -> dict[str, int]:
         return {kind.resource.kind: len(informer.store) for kind, informer in self.informers.items()}
-
-
-def _kinds_of(controller: Controller[Any]) -> Iterable[type[KubeObject]]:
-    return [controller.kind, *controller.owned, *(kind for kind, _ in controller.watched)]
 
 
 def _all(reports: Sequence[Report]) -> Report:

@@ -1,8 +1,8 @@
 """A reconcile that finds everything as it should be: prints two lines with its CPU time.
 
 The WebApp operator as in production (its manager, informers, metrics and queue), settled on a sandbox in a
-process of its own. Then the settled WebApps are reconciled again, one after the other, without a request: soon
-after a change, when the objects are at hand, and as at a resync, when each is decoded first.
+process of its own. Then the settled WebApps are reconciled again, one after the other, without a request:
+soon after a change, when the objects are at hand, and as at a resync, when each is decoded first.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import webapp_operator.reconcile
-from kubeloop.client import Client, ClusterConfig, connect, load_config
+from kubeloop.client import Client
 from kubeloop.clock import FakeClock, StopEvent
 from kubeloop.controller import Controller, Outcome
 from kubeloop.leader import ElectionSettings, LeaseLock
@@ -360,50 +359,3 @@ def stage(make_stage: Callable[..., Stage]) -> Stage:
 def make_wire(stage: Stage) -> Callable[[], Wire]:
     """Transports of the stage's sandbox that remember what goes through them."""
     return lambda: Wire(stage.sandbox.transport(), stage.clock)
-
-
-class Live:
-    """A sandbox that is reached over sockets, in real time."""
-
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.folder = folder
-        self.sandbox = Sandbox(http=True, **options)
-        self.sandbox.start()
-        self.sandbox.apply(WebApp.crd())
-        self.clients: list[Client] = []
-
-    def client(self, config: ClusterConfig | None = None, *, token: str = "", **options: Any) -> Client:
-        """A client on sockets; by default with a kubeconfig that leads here."""
-        if config is None:
-            config = load_config(str(self.sandbox.kubeconfig(self.folder / "kubeconfig", token=token)))
-        self.clients.append(connect(config, **options))
-        return self.clients[-1]
-
-    @staticmethod
-    def until(holds: Callable[[], object], within: float = 20.0, what: str = "") -> None:
-        """Look until something holds."""
-        pause = threading.Event()
-        give_up = time.monotonic() + within
-        while not holds():
-            assert time.monotonic() < give_up, f"waited {within:g} s in vain: {what or holds}"
-            pause.wait(0.005)
-
-    def close(self) -> None:
-        for client in self.clients:
-            client.close()
-        self.sandbox.stop()
-        self.sandbox.check()
-
-
-@pytest.fixture
-def make_live(tmp_path: Path) -> Iterator[Callable[..., Live]]:
-    """Makes a sandbox that listens; arguments are the Sandbox's."""
-    made: list[Live] = []
-
-    def make(**options: Any) -> Live:
-        made.append(Live(tmp_path, **options))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()

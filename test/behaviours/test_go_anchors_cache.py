@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from kubeloop.cache import Added, Deleted, Event, Informer, Modified
-from kubeloop.client import Client, TransportError
+from kubeloop.client import Client
 from kubeloop.model import DynamicObject, Resource
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -310,27 +308,3 @@ def test_a_watch_on_which_nothing_comes_is_ended(stage: Any, watch: Any, events:
     assert 149 <= told <= 160
     assert stage.time - began <= 160
     assert seen.lists == (1 if events else 2)
-
-
-@pytest.mark.parametrize("silent", ["watch", "opening", "request"])
-def test_a_silent_socket_is_no_wait_without_end(make_live: Any, silent: str) -> None:
-    """Behaviour 7: the same on real sockets, which Python lets block for ever."""
-    live = make_live()
-    client = live.client(timeout=0.3)
-    faults = live.sandbox.faults
-    began = time.monotonic()
-    if silent == "watch":
-        faults.add(verb="watch", silence_after=0)
-        with pytest.raises(TransportError):
-            list(client.watch(MAPS, read_timeout=0.3))
-    elif silent == "opening":
-        faults.add(verb="watch", silence=True)
-        with pytest.raises(TransportError):
-            list(client.watch(MAPS, connect_timeout=0.3, read_timeout=0.3))
-    else:
-        faults.add(verb="get", silence=True)
-        with pytest.raises(TransportError):
-            client.get(MAPS, "a", "default")
-
-    assert time.monotonic() - began < 3
-    assert threading.active_count() < 30

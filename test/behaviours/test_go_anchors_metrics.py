@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubeloop.client import Client
-from kubeloop.clock import StopEvent
 from kubeloop.controller import Context, Controller, Result
-from kubeloop.manager import Manager
 from kubeloop.manager.checks import liveness, readiness
 from kubeloop.manager.health import Health
 from kubeloop.manager.http import HttpServer, Reply, Routes
@@ -166,24 +163,3 @@ def test_probes_and_metrics_are_up_before_the_caches_and_on_standbys(stage: Any)
     assert look(standby, "/readyz") == [(200, "ok")]
     assert not standby.leads
     assert values(leader.metrics())['leader_election_master_status{name="operator"}'] == 1
-
-
-def test_servers_are_the_first_to_start(make_live: Any) -> None:
-    """Behaviour 15: the manager itself starts its servers before the caches, and stops them last."""
-    live = make_live()
-    live.sandbox.faults.add(verb=("list", "watch"), status=503)
-    stop = StopEvent()
-    client: Client = live.client(stop=stop)
-    manager = Manager(client)
-    manager.add(Controller(WebApp, lambda _app, _ctx: Result(), field_manager="test"))
-    server = HttpServer("test", ("127.0.0.1", 0), Health("/healthz", liveness(manager)).routes())
-    manager.serve(server)
-    thread = threading.Thread(target=manager.run, args=(stop,))
-    thread.start()
-    try:
-        live.until(lambda: get(server.port, "/healthz") == (200, "ok"))
-        assert not manager.wait_synced(StopEvent(), 0)
-    finally:
-        stop.set()
-        thread.join(10)
-    assert not thread.is_alive()

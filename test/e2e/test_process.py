@@ -144,7 +144,7 @@ class TestElection:
         assert replicas.holder() == standby.lines("became leader")[0]["identity"]
 
     def test_a_stolen_lease_ends_the_process(self, replicas: Replicas) -> None:
-        """kubernetes-client/python#1914: it must not go on beside its successor."""
+        """Behaviour 13, kubernetes-client/python#1914: it must not go on beside its successor."""
         leader = replicas.start()
         replicas.cluster.wait(lambda: leads(leader), 15, "the replica to lead")
         replicas.cluster.kubectl(
@@ -161,7 +161,7 @@ class TestElection:
         assert replicas.holder() == "thief"
 
     def test_a_standby_answers_its_probes_and_is_measured(self, replicas: Replicas) -> None:
-        """Go anchors 6 (15): served by non-leaders."""
+        """Behaviour 15: served by non-leaders."""
         leader, standby = replicas.pair()
         pages = {who: get(who.port("metrics"), "/metrics")[1] for who in (leader, standby)}
 

@@ -42,7 +42,7 @@ def test_the_first_signal_asks_for_a_stop_and_handlers_come_back(number: signal.
 
 
 def test_the_second_signal_ends_a_process_that_hangs() -> None:
-    """Go anchors 6 (13)."""
+    """Behaviour 13, zalando-incubator/kopf#142: the second signal ends a process whose first one hangs."""
     child = subprocess.Popen(
         [sys.executable, "-c", HANGS],
         cwd=OPERATOR,

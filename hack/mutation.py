@@ -131,8 +131,11 @@ def prepare(name: str, core: Core) -> Path:
     """A fresh folder with the sources, the core's tests and mutmut's settings."""
     folder = WORK / name
     shutil.rmtree(folder, ignore_errors=True)
-    without = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "operator" / "kubeloop", folder / "src" / "kubeloop", ignore=without)
+    # Without the files of operator/ itself, which only stand in for the standard library there.
+    without = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "operator", folder / "src", ignore=without)
+    for file in folder.glob("src/__*__.py"):
+        file.unlink()
     (folder / "test").mkdir()
     shutil.copy2(ROOT / "test" / "conftest.py", folder / "test")
     for part in sorted({test.partition("/")[0] for test in core.tests}):

@@ -322,7 +322,7 @@ class TestDeletion:
             apps.cluster.wait(lambda: apps.deployment() is None, 30, "the Deployment collected")
 
     def test_another_finalizer_is_respected_and_nothing_is_made_anew(self, apps: Apps) -> None:
-        """R0.17, cluster-api#8949."""
+        """kubernetes-sigs/cluster-api#8949: a finalizer proposed for an object that goes; R0.17."""
         manifest = webapp()
         manifest["metadata"]["finalizers"] = ["other.example.com/wait"]
         apps.apply(manifest)
@@ -344,7 +344,7 @@ class TestDeletion:
         )
 
     def test_a_namespace_goes_with_all_its_webapps(self, apps: Apps) -> None:
-        """strimzi#11901."""
+        """strimzi/strimzi-kafka-operator#11901: a namespace hangs because nobody takes the finalizers off."""
         if not apps.cluster.has_controllers:
             return
         apps.apply(webapp("one"), webapp("two"))

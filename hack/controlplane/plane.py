@@ -55,6 +55,7 @@ class ControlPlane:
         self._pods = pods
         self._detached = detached
         self._processes: list[Process] = []
+        self._ports: list[int] = []
         self._kubelet: FakeKubelet | None = None
         self._credentials: Credentials | None = None
 
@@ -112,7 +113,8 @@ class ControlPlane:
         for name in ("etcd-data", "pki"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self._credentials = credentials.create(self.folder / "pki")
-        ports = iter(_free_ports(6))
+        self._ports = _free_ports(6)
+        ports = iter(self._ports)
         etcd = self._start_etcd(next(ports), next(ports))
         self._start_apiserver(etcd, next(ports))
         waiting = []
@@ -129,10 +131,41 @@ class ControlPlane:
             self._kubelet = FakeKubelet(self.client("controlplane"))
             self._kubelet.start()
 
+    def back_up(self) -> Path:
+        """A copy of what etcd holds, for `restore`; etcd is away for that moment."""
+        backup = self.folder / "etcd-backup"
+        self._stop("etcd")
+        shutil.rmtree(backup, ignore_errors=True)
+        shutil.copytree(self.folder / "etcd-data", backup)
+        self._start_etcd(*self._ports[:2])
+        return backup
+
+    def restore(self, backup: Path) -> None:
+        """Go back to what `back_up` gave. All that happened since is forgotten, and resourceVersions with it.
+
+        The API server starts anew, as Kubernetes' documentation asks for: one that goes on does not notice,
+        and serves what it remembers.
+        """
+        self._stop("kube-apiserver")
+        self._stop("etcd")
+        shutil.rmtree(self.folder / "etcd-data")
+        shutil.copytree(backup, self.folder / "etcd-data")
+        self._start_apiserver(self._start_etcd(*self._ports[:2]), self._ports[2])
+
+    def _stop(self, program: str) -> None:
+        """End one process. Started again it has its old place, and so is stopped in its turn at the end."""
+        for process in self._processes:
+            if process.name == program:
+                process.stop()
+
     def _spawn(self, program: str, *flags: str) -> Process:
         command = [str(binaries.need(program)), *flags]
         process = Process(program, command, folder=self.folder, detached=self._detached)
-        self._processes.append(process)
+        names = [each.name for each in self._processes]
+        if program in names:
+            self._processes[names.index(program)] = process
+        else:
+            self._processes.append(process)
         state = {"server": self.server, "pids": {each.name: each.pid for each in self._processes}}
         (self.folder / "state.json").write_text(json.dumps(state, indent=1))
         return process

@@ -10,6 +10,8 @@ Whoever drives it asks `next_action`, does that, and tells what came of it. The 
 * A watch that ends is resumed, also after 429, connection errors and internal errors. Only an expired version
   (410), a missing resource type, a watch on which nothing ever came, or no progress in several tries lead to
   a new list.
+* Before a watch that was cut off is resumed, the server is asked where it is. One that has gone back (etcd
+  restored from a backup) would accept the watch and say nothing (docs/design/restore.md).
 * Failures wait: 0.8 s doubling up to 30 s, with jitter, from the start again only after a minute of health.
   Where the server says when to come back, that is when.
   Only the first expired watch in a minute leads to a list at once.
@@ -90,7 +92,12 @@ class Watch:
     read_timeout: float
 
 
-Action = Wait | ListPage | Watch
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Ask for the server's current version: the least list there is."""
+
+
+Action = Wait | ListPage | Watch | Check
 
 
 class Verdict(enum.Enum):
@@ -116,6 +123,8 @@ class ReflectorCore:
         self._not_before = 0.0
         self._stalled = 0
         self._opened: float | None = None
+        self._seconds = 0  # that the watch was asked to last
+        self._cut = False  # whether the last watch was cut off, and the server not asked since where it is
         self._expired: float | None = None  # when a watch expired last
         self._initial = False  # within a streaming list
         self._cut_off = 0  # streaming lists that broke off in the middle
@@ -140,10 +149,10 @@ class ReflectorCore:
             return Wait(self._not_before - now)
         if self._version is not None:
             self.phase = Phase.WATCHING
-            return Watch(self._version, False, self._watch_seconds(), READ_TIMEOUT)
+            return Check() if self._cut else self._watch(self._version, READ_TIMEOUT)
         if self._streaming and not self._continue and not self._plain:
             self.phase = Phase.STREAMING
-            return Watch("", True, self._watch_seconds(), STREAM_IDLE)
+            return self._watch("", STREAM_IDLE)
         self.phase = Phase.LISTING
         return ListPage(None if self._unpaged else PAGE_SIZE, self._continue)
 
@@ -182,6 +191,25 @@ class ReflectorCore:
         self._plain = False
         self._fail(failure, now)
         return Verdict.AGAIN
+
+    def on_checked(self, version: str, now: float) -> None:
+        """The server is at `version`."""
+        self.heard = now
+        self._cut = False
+        if version.isdecimal() and int(version) < self._newest:
+            # What is true now is never older than what was ever told: it is another history.
+            self._version = None
+            self._doubted = True
+            self.failure = Failure(Kind.AHEAD, f"the server went back from {self._newest} to {version}")
+
+    def on_check_failed(self, failure: Failure, now: float) -> None:
+        """The server did not say where it is."""
+        if failure.kind is Kind.MISSING:
+            self._version = None
+        if failure.kind in (Kind.MISSING, Kind.BUSY, Kind.UNREACHABLE, Kind.FORBIDDEN):
+            self._fail(failure, now)
+        else:
+            self._cut = False  # then as if it had not been asked
 
     def on_open(self, now: float) -> None:
         """The server has agreed to the watch."""
@@ -226,6 +254,8 @@ class ReflectorCore:
         lasted = now - opened if opened is not None else 0.0
         initial = self._initial or (opened is None and self._version is None)
         self._initial = False
+        if not initial and (lasted < self._seconds - SHORT if opened is not None else _unreached(failure)):
+            self._cut = True
         if lasted >= HEALTHY:
             self._failures = 0
         if initial:
@@ -262,8 +292,7 @@ class ReflectorCore:
             self._doubted = True
             self._version = None
             return Verdict.AGAIN
-        self._doubted = False
-        self._plain = False
+        self._doubted = self._plain = self._cut = False
         self._version = version
         self._newest = number
         self._stalled = 0
@@ -318,5 +347,10 @@ class ReflectorCore:
         schedule = PATIENCE if failure.kind in (Kind.MISSING, Kind.FORBIDDEN) else SCHEDULE
         self._not_before = now + (0.0 if at_once else schedule.delay(self._failures, self._rng))
 
-    def _watch_seconds(self) -> int:
-        return self._rng.randint(*WATCH_SECONDS)
+    def _watch(self, version: str, read_timeout: float) -> Watch:
+        self._seconds = self._rng.randint(*WATCH_SECONDS)
+        return Watch(version, not version, self._seconds, read_timeout)
+
+
+def _unreached(failure: Failure | None) -> bool:
+    return failure is not None and failure.kind is Kind.UNREACHABLE

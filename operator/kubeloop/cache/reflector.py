@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kubeloop.cache.codec import Candidate, Codec, Undecodable, raw_item
-from kubeloop.cache.core import READ_TIMEOUT, Action, ListPage, Phase, ReflectorCore, Verdict, Wait, Watch
+from kubeloop.cache.core import (
+    READ_TIMEOUT,
+    Action,
+    Check,
+    ListPage,
+    Phase,
+    ReflectorCore,
+    Verdict,
+    Wait,
+    Watch,
+)
 from kubeloop.cache.failure import Failure, Kind, classify
 from kubeloop.cache.ledger import Notice, Scope
 from kubeloop.cache.lines import NotAnEvent, read_bookmark, read_error, split_event
@@ -130,6 +140,8 @@ class Reflector(ThreadOwner, Generic[K]):
                 self._list(action)
             case Watch():
                 self._watch(action)
+            case Check():
+                self._check()
         self._show_trouble()
         return not self._stopping
 
@@ -173,6 +185,18 @@ class Reflector(ThreadOwner, Generic[K]):
         self._conclude(
             self.core.on_page(page.resource_version, page.continue_, self._now()), page.resource_version
         )
+
+    def _check(self) -> None:
+        cancel = self._cancellable()
+        try:
+            page = self._client.list_page(
+                self._codec.resource, self.scope, limit=1, metadata_only=True, retry=NO_RETRY, cancel=cancel
+            )
+        except (ApiError, TransportError) as error:
+            if not self._stopping:
+                self.core.on_check_failed(classify(error), self._now())
+            return
+        self.core.on_checked(page.resource_version, self._now())
 
     def _begin(self) -> None:
         self._found = {}

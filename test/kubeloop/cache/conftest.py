@@ -101,13 +101,15 @@ Answerer = Callable[[str, dict[str, str]], Any]
 
 
 class ScriptedServer:
-    """A transport whose answers the test decides: `on_list` and `on_watch` get path and query and give an
-    `Answered`, a `ScriptedStream`, or an exception to raise."""
+    """A transport whose answers the test decides: `on_list`, `on_watch` and `on_check` (a list that only asks
+    for the version) get path and query and give an `Answered`, a `ScriptedStream`, or an exception to raise.
+    """
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.on_list: Answerer = lambda *_: listing([], 1)
         self.on_watch: Answerer = lambda *_: ScriptedStream()
+        self.on_check: Answerer = lambda *_: listing([], 1_000_000)
         self.streams: list[ScriptedStream] = []
         self._lock = threading.Lock()
 
@@ -117,10 +119,11 @@ class ScriptedServer:
     def stream(self, _: str, target: str, *, read_timeout: float, **__: object) -> ScriptedStream:
         parts = urlsplit(target)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        kind = "watch" if query.get("watch") == "true" else "list"
+        kind = "watch" if query.get("watch") == "true" else "check" if query.get("limit") == "1" else "list"
         with self._lock:
             self.requests.append((kind, parts.path, query))
-        answer = (self.on_watch if kind == "watch" else self.on_list)(parts.path, query)
+        answerers = {"watch": self.on_watch, "check": self.on_check, "list": self.on_list}
+        answer = answerers[kind](parts.path, query)
         if isinstance(answer, BaseException):
             raise answer
         if isinstance(answer, Answered):

@@ -14,6 +14,7 @@ from kubeloop.cache.core import (
     STALLED,
     STREAM_IDLE,
     STREAM_TOTAL,
+    Check,
     ListPage,
     Phase,
     ReflectorCore,
@@ -45,7 +46,11 @@ def listed(core: ReflectorCore, version: str = "100", now: float = 0.0) -> Refle
 
 
 def watch_of(core: ReflectorCore, now: float) -> Watch:
+    """The watch that comes next, for a server that has not gone back."""
     action = core.next_action(now)
+    if isinstance(action, Check):
+        core.on_checked("1000000", now)
+        action = core.next_action(now)
     assert isinstance(action, Watch)
     return action
 
@@ -146,6 +151,86 @@ def test_a_watch_on_which_nothing_ever_came_leads_to_a_list(core: ReflectorCore)
     assert core.on_page("40", "", now) is Verdict.AGAIN
     listed(core, "40", now)
     assert watch_of(core, now).version == "40"
+
+
+class TestAServerThatWentBack:
+    """etcd was restored from a backup (kubernetes#107457, docs/design/restore.md): a resumed watch would be
+    accepted, and say nothing until the server has caught up with us, hours later."""
+
+    def cut_off(self, core: ReflectorCore, failure: Failure | None = DOWN) -> float:
+        """Watch until 105, which is cut off after a minute; when the next try is."""
+        listed(core)
+        watch_of(core, 0)
+        core.on_open(0)
+        core.on_event("105", 1)
+        core.on_watch_ended(failure, 60)
+        action = core.next_action(60)
+        return 60 + action.seconds if isinstance(action, Wait) else 60
+
+    @pytest.mark.parametrize("failure", [DOWN, None, Failure(Kind.BROKEN, "…"), Failure(Kind.SILENT, "…")])
+    def test_is_found_out_before_a_watch_that_was_cut_off_is_resumed(
+        self, core: ReflectorCore, failure: Failure | None
+    ) -> None:
+        now = self.cut_off(core, failure)
+        assert core.next_action(now) == Check()
+        core.on_checked("40", now)
+        assert core.failure is not None
+        assert core.failure.text == "the server went back from 105 to 40"
+        assert isinstance(core.next_action(now), ListPage)
+        assert core.on_page("41", "", now) is Verdict.TAKE
+        assert watch_of(core, now).version == "41"
+        assert core.failure is None
+
+    @pytest.mark.parametrize("version", ["105", "106", "4000"])
+    def test_otherwise_the_watch_is_resumed_and_nothing_is_listed(
+        self, core: ReflectorCore, version: str
+    ) -> None:
+        now = self.cut_off(core)
+        assert core.next_action(now) == Check()
+        core.on_checked(version, now)
+        action = core.next_action(now)
+        assert isinstance(action, Watch)
+        assert action.version == "105"
+
+    def test_a_watch_that_lasted_as_long_as_asked_is_resumed_without_asking(
+        self, core: ReflectorCore
+    ) -> None:
+        listed(core)
+        seconds = watch_of(core, 0).timeout_seconds
+        core.on_open(0)
+        core.on_watch_ended(None, seconds)
+        assert isinstance(core.next_action(seconds), Watch)
+
+    def test_a_server_that_cannot_be_reached_in_between_may_be_another_one_afterwards(
+        self, core: ReflectorCore
+    ) -> None:
+        listed(core)
+        seconds = watch_of(core, 0).timeout_seconds
+        core.on_open(0)
+        core.on_watch_ended(None, seconds)
+        watch_of(core, seconds)
+        core.on_watch_ended(DOWN, seconds)
+        now = seconds + wait_of(core, seconds)
+        assert core.next_action(now) == Check()
+
+    @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.BUSY, Kind.FORBIDDEN])
+    def test_it_is_asked_until_it_says(self, core: ReflectorCore, kind: Kind) -> None:
+        now = self.cut_off(core)
+        for _ in range(5):
+            assert core.next_action(now) == Check()
+            core.on_check_failed(Failure(kind, "…"), now)
+            now += wait_of(core, now)
+        assert watch_of(core, now).version == "105"
+
+    def test_a_question_that_is_not_understood_is_left_out(self, core: ReflectorCore) -> None:
+        now = self.cut_off(core)
+        core.on_check_failed(Failure(Kind.REFUSED, "…"), now)
+        assert isinstance(core.next_action(now), Watch)
+
+    def test_a_kind_that_is_gone_is_listed_when_it_is_back(self, core: ReflectorCore) -> None:
+        now = self.cut_off(core)
+        core.on_check_failed(Failure(Kind.MISSING, "…"), now)
+        assert isinstance(core.next_action(now + wait_of(core, now)), ListPage)
 
 
 def test_a_server_that_is_back_is_not_waited_for_again_because_the_watch_has_expired(
@@ -373,7 +458,7 @@ def test_a_streaming_list_is_tried_again_after(streaming: ReflectorCore, kind: K
 
 
 def test_while_nothing_answers_streaming_lists_and_plain_ones_take_turns(streaming: ReflectorCore) -> None:
-    """go-anchors 6.6: a 5xx may mean that only streaming lists do not get through; client-go lists at once."""
+    """go-anchors 6.6: a 5xx may mean that only streaming lists do not get through; client-go lists then."""
     now = 0.0
     for _ in range(5):
         assert watch_of(streaming, now).initial

@@ -256,6 +256,27 @@ def test_a_missing_crd_is_waited_for(make: Any, server: Any, tools: Any, clock: 
     assert informer.scopes[0].error is None
 
 
+def test_a_server_that_was_restored_from_a_backup_is_listed_at_once(
+    make: Any, server: Any, tools: Any, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """kubernetes#107457: what is there now is older than what we know, objects made since included."""
+    server.on_list = lambda *_: tools.listing([tools.thing("old", 5), tools.thing("new", 90)], 100)
+    informer = make()
+    stream = started(informer, server, tools, clock)
+    server.on_check = lambda *_: tools.listing([], 41)
+    server.on_list = lambda *_: tools.listing([tools.thing("old", 5)], 42)
+    stream.feed(ConnectionResetError("reset"))
+    tools.until(lambda: len(server.streams) == 2, clock)
+
+    assert server.requests[-1][2]["resourceVersion"] == "42"
+    assert informer.store.keys() == ["ns/old"]
+    assert [kind for kind, _, _ in server.requests] == ["list", "watch", "check", "list", "watch"]
+    (line,) = [r for r in caplog.records if "listing anew" in r.message]
+    assert "went back from 100 to 41" in str(vars(line)["fields"])
+    server.streams[-1].event("MODIFIED", tools.thing("old", 43))
+    tools.until(lambda: int(informer.store.get("ns/old").metadata.resource_version) == 43)
+
+
 def test_an_unreadable_object_blocks_nobody_and_is_reported_once(
     make: Any, server: Any, tools: Any, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -90,7 +90,7 @@ def covers(wanted: Any, live: Any) -> bool:
         )
     if isinstance(wanted, Sequence) and not isinstance(wanted, str):
         return isinstance(live, Sequence) and not isinstance(live, str) and _covers_list(wanted, live)
-    return kind is type(live) and bool(wanted == live)
+    return isinstance(wanted, type(live)) and bool(wanted == live)  # a member of a StrEnum is its value
 
 
 def _covers_list(wanted: Sequence[Any], live: Sequence[Any]) -> bool:

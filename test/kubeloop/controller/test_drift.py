@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import enum
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeloop.controller.drift import content_hash, covers, read_stamp, stamp
+from kubeloop.controller.drift import content_hash, covers, fingerprint, read_stamp, stamp
 
 NAMES = ["a", "b", "name", "type", "port", "protocol"]
 """Also those by which the items of lists are told apart."""
@@ -175,6 +178,48 @@ def test_the_hash_does_not_depend_on_the_order_of_keys(content: dict[str, Any]) 
     assert content_hash(content) == content_hash(dict(reversed(content.items())))
 
 
+class Protocol(enum.StrEnum):
+    UDP = "UDP"
+
+
+class Port(enum.IntEnum):
+    DNS = 53
+
+
+@pytest.mark.parametrize(
+    ("wanted", "live", "same"),
+    [
+        (Protocol.UDP, "UDP", True),
+        (Protocol.UDP, "TCP", False),
+        (Protocol.UDP, Protocol.UDP, True),
+        (Port.DNS, 53, True),
+        (Port.DNS, 54, False),
+        (Port.DNS, 53.0, False),
+        (Port.DNS, "53", False),
+        (Decimal(1), Decimal(1), True),
+        (Decimal(1), Decimal(2), False),
+        (Decimal(1), 1, False),
+    ],
+)
+def test_a_member_of_an_enum_is_its_value(wanted: Any, live: Any, same: bool) -> None:
+    """Whoever builds manifests may like them; on the wire they are plain."""
+    assert covers({"x": wanted}, {"x": live}) is same
+
+
+@given(json_values, json_values)
+def test_a_fingerprint_is_of_one_content_only(one: Any, other: Any) -> None:
+    mark, another = fingerprint({"x": one}), fingerprint({"x": other})
+
+    assert mark == fingerprint({"x": copy.deepcopy(one)})
+    assert mark != another or content_hash({"x": one}) == content_hash({"x": other})
+
+
+def test_a_fingerprint_is_short_and_sensitive_to_order() -> None:
+    """Many are remembered. Two orders are two fingerprints: that costs a hash, and no wrong conclusion."""
+    assert len(fingerprint({"a": 1, "b": 2})) == 10
+    assert fingerprint({"a": 1, "b": 2}) != fingerprint({"b": 2, "a": 1})
+
+
 def test_the_hash_is_the_same_in_every_version() -> None:
     """It stands in annotations: with another one, an upgraded operator would write everything once more."""
     content = {"b": {"ü": [1, 2.5, None, True]}, "a": "x y"}
@@ -199,3 +244,4 @@ def test_a_stamp_that_makes_no_sense_is_no_stamp(text: str | None) -> None:
 def test_a_stamp_reads_back() -> None:
     assert stamp("abc", 7) == "abc:7"
     assert read_stamp(stamp("abc", 7)) == ("abc", 7)
+    assert read_stamp(stamp("abc", 2**63 - 1)) == ("abc", 2**63 - 1)

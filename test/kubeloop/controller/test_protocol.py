@@ -261,3 +261,12 @@ def test_a_wish_may_do_without_labels_owners_and_even_metadata() -> None:
     assert is_settled({**want, "metadata": {}}, content_hash(want), live(ours, generation=7), None)
     named = {**want, "metadata": {"name": "hello", "labels": {"app": "hello"}}}
     assert is_settled(named, content_hash(want), live(ours, generation=7), None)
+
+
+def test_what_others_add_to_the_metadata_is_not_minded() -> None:
+    """A finalizer, for one: of the metadata only labels, annotations and owners are ours to keep."""
+    want = wanted()
+    want["metadata"]["finalizers"] = ["example.com/ours"]
+    metadata = {"finalizers": ["example.com/ours", "example.com/theirs"]}
+
+    assert step(want, live(stamp(content_hash(want), 1), generation=7, metadata=metadata)) is Step.KEEP

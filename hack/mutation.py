@@ -134,8 +134,8 @@ def prepare(name: str, core: Core) -> Path:
     # Without the files of operator/ itself, which only stand in for the standard library there.
     without = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "operator", folder / "src", ignore=without)
-    for file in folder.glob("src/__*__.py"):
-        file.unlink()
+    for stand_in in folder.glob("src/__*__.py"):
+        stand_in.unlink()
     (folder / "test").mkdir()
     shutil.copy2(ROOT / "test" / "conftest.py", folder / "test")
     for part in sorted({test.partition("/")[0] for test in core.tests}):

@@ -217,7 +217,7 @@ def test_the_crd_goes_with_its_objects_and_work_goes_on_when_it_is_back(
         lambda: all(phase(cluster, n, "default") == "Ready" for n in ("one", "two")), 10, operator.tail()
     )
     cluster.kubectl("delete", "crd", "webapps.example.com", "--timeout=30s")
-    # The real garbage collector hears of a new kind only every half minute, so the children may still be there.
+    # The real garbage collector hears of a new kind twice a minute, so the children may still be there.
     cluster.wait(lambda: [x for x in lines(operator) if "does not exist" in x["message"]], 30, "the 404 told")
     assert operator.child.poll() is None
     cluster.install()

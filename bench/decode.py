@@ -1,6 +1,6 @@
 """Decoding: prints one line for each kind with the CPU time from JSON to an object of its class.
 
-The notes say what an event of a watch costs until it is packed for the cache, and an object that is taken from there.
+The notes say what an event of a watch costs until it is packed for the cache, and a read that has to decode.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ def test_what_is_not_wanted_does_not_matter(wanted: dict[str, Any], foreign: Any
         pytest.param({"replicas": 3}, {"replicas": 0}, False, id="another value"),
         pytest.param({"replicas": 0}, {}, False, id="missing"),
         pytest.param({"replicas": 1}, {"replicas": True}, False, id="a bool is no number"),
+        pytest.param({"paused": True}, {"paused": 1}, False, id="a number is no bool"),
         pytest.param({"args": ["a"]}, {"args": ["a", "b"]}, False, id="plain lists are atomic"),
         pytest.param(
             {"containers": [{"name": "app", "image": "nginx"}]},

@@ -48,6 +48,10 @@ layers: ## The import layers of docs/architecture.md
 mutation: ## Change the decision cores one line at a time: do their tests notice? ARGS=queue for one core
 	@hack/mutation.sh $(ARGS)
 
+.PHONY: soak
+soak: ## An hour of queue, cache, election and operator on a simulated clock, with many seeds; ARGS="--seed 17"
+	@hack/soak.sh $(ARGS)
+
 .PHONY: conformance
 conformance: ## Compare the recorded answers that judge the sandbox with a real control plane's
 	@hack/conformance.sh $(ARGS)

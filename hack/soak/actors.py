@@ -9,8 +9,8 @@ from typing import Protocol
 
 
 class Killed(SystemExit):
-    """Raised in the threads of a process that was killed, where they wait. Nothing may handle it but `finally`
-    clauses, which is what distinguishes it from a real SIGKILL; they reach no server any more."""
+    """Raised in the threads of a process that was killed, where they wait. Nothing may handle it but
+    `finally` clauses, which is what distinguishes it from a real SIGKILL; they reach no server any more."""
 
 
 @dataclass(eq=False)

@@ -2,156 +2,40 @@
 
 Promises:
 
-- soon after the faults have stopped (`settle_bound`) the store, and what handlers were told, equal the server;
+- soon after the faults have stopped (`settle_bound`) the store, and what handlers were told, equal the
+  server;
 - for each object, handlers hear of a first version, then newer ones of the same uid, then its end; each once;
 - an own write is seen by the next read, and nothing older replaces it; what was deleted does not come back;
 - however bad it gets, a watched scope costs at most `REQUESTS_A_MINUTE` requests;
 - no thread dies, and objects that cannot be read are reported, and nothing else is.
 
-Faults: cut, silent, broken and expired watches, watches without bookmarks, lost and truncated answers, refused and
-reset connections, 401, 403, 429, 5xx, 504, latency, stale lists, a forgotten history, a server that is away and
-comes back with its data, without, or with those of a backup; a CRD that is missing for a while; rights and tokens
-that are taken away; a network that is cut.
-"""
+Faults: cut, silent, broken and expired watches, watches without bookmarks, lost and truncated answers,
+refused and reset connections, 401, 403, 429, 5xx, 504, latency, stale lists, a forgotten history, a server
+that is away and comes back with its data, without, or with those of a backup; a CRD that is missing for a
+while; rights and tokens that are taken away; a network that is cut."""
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from kubeloop.cache import Added, Deleted, Event, Informer, Modified
-from kubeloop.cache.core import READ_TIMEOUT, SCHEDULE
+from kubeloop.cache import Informer
 from kubeloop.client import ApiError, Client, MergePatch, NotFound, TransportError
-from kubeloop.client.client import REQUEST_TIMEOUT
-from kubeloop.model import DynamicObject, KubeObject, Model, Resource
+from kubeloop.model import DynamicObject
 from kubeloop.sandbox import Sandbox, SandboxError, User
 
 from .actors import Process, ProcessClock
+from .cachetroubles import Troubles, settle_bound
+from .gadgets import CRD, MAPS, NAMES, NAMESPACES, Gadget, Judge, Tokens
 from .harness import Result, Worst, source, world
-from .network import LOST, Link, Network, SimulatedTransport
+from .network import Link, Network, SimulatedTransport
 from .simulation import Simulation
 
-NAMESPACES = ("one", "two")
-NAMES = 12
 REQUESTS_A_MINUTE = 75
-"""A watch that the server ends after a second, as often as it likes, may be opened anew: one a second. All other
-troubles are slower."""
-
-
-RETRY_AFTER = 75.0
-"""Seconds that a server can make a client stay away, jitter included."""
-
-
-def settle_bound() -> float:
-    """Seconds: a watch that fell silent at the last moment, the longest Retry-After that is believed, the longest
-    wait, and a request that hangs."""
-    return READ_TIMEOUT + RETRY_AFTER + SCHEDULE.cap + REQUEST_TIMEOUT
-
-
-class GadgetSpec(Model):
-    """Stricter than its CRD, so that some cannot be read."""
-
-    size: int
-
-
-class Gadget(KubeObject):
-    """A custom resource."""
-
-    resource = Resource("soak.example.com", "v1", "gadgets", "Gadget")
-    spec: GadgetSpec
-
-
-MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "gadgets.soak.example.com"},
-    "spec": {
-        "group": "soak.example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
-
-
-class Judge:
-    """A handler that remembers the last word on each key, and objects to what contradicts it."""
-
-    def __init__(self, world: Simulation, name: str) -> None:
-        self._world = world
-        self._name = name
-        self.told: dict[str, tuple[str, int]] = {}
-        self.wrong: list[str] = []
-        self.back_in_time = False
-        """Whether the server has forgotten something: versions may go back until all is listed anew."""
-
-    def hear(self, event: Event[Any], _initial: bool) -> None:
-        """The handler."""
-        key, state = event.object.key, (event.object.uid, event.object.resource_version)
-        before = self.told.get(key)
-        what = f"{type(event).__name__} {self._name} {key} {state[1]}{' own' if event.own else ''}"
-        self._world.history.note("event", what)
-        match event:
-            case Added():
-                if before is not None:
-                    self._object(f"{what}, known as {before}")
-                self.told[key] = state
-            case Modified():
-                if before is None or before[0] != state[0]:
-                    self._object(f"{what} {state[0]}, known as {before}")
-                elif before[1] >= state[1] and not self.back_in_time:
-                    self._object(f"{what}, known as {before}")
-                self.told[key] = state
-            case Deleted():
-                if before is None or before[0] != state[0]:
-                    self._object(f"{what} {state[0]}, known as {before}")
-                elif before[1] > state[1] and not self.back_in_time:
-                    self._object(f"{what}, known as {before}")
-                self.told.pop(key, None)
-
-    def _object(self, why: str) -> None:
-        # Not at once: a handler's exception would only be logged.
-        self.wrong.append(why)
-
-    def check(self) -> None:
-        """Raise if it was told anything that it objects to."""
-        assert not self.wrong, self.wrong[0]
-
-
-class Tokens:
-    """Credentials that are renewed some time after they were refused."""
-
-    def __init__(self) -> None:
-        self.current = "token-1"
-        self._held = "token-1"
-
-    def headers(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self._held}"}
-
-    def renew(self, refused: Mapping[str, str]) -> bool:
-        self._held = self.current
-        return dict(refused) != dict(self.headers())
-
-    def client_certificate(self) -> tuple[str, str] | None:
-        return None
+"""A watch that the server ends after a second, as often as it likes, may be opened anew: one a second. All
+other troubles are slower."""
 
 
 class Day:
@@ -189,6 +73,7 @@ class Day:
             streaming=self.rng.random() < 0.5,
             rng=source(seed, "maps"),
         )
+        self.troubles = Troubles(self)
         self.judges = {"gadgets": Judge(world, "gadgets"), "configmaps": Judge(world, "configmaps")}
         world.checks += [judge.check for judge in self.judges.values()]
         self.gadgets.add_handler(self.judges["gadgets"].hear)
@@ -292,190 +177,6 @@ class Day:
         else:
             assert not found, f"{key} was deleted, and is read as {found}"
 
-    # Faults
-
-    def trouble(self, rng: random.Random) -> None:
-        """One fault after the other; several of these run at once."""
-        while True:
-            self.world.sleep(rng.expovariate(1 / 10))
-            if not self.quiet:
-                rng.choice(self._troubles())(rng)
-
-    def _troubles(self) -> list[Callable[[random.Random], None]]:
-        return [
-            *[self.watch_misbehaves] * 4,
-            *[self.request_misbehaves] * 4,
-            self.history_forgotten,
-            self.network_cut,
-            self.network_slow,
-            self.server_away,
-            self.server_away,
-            *([self.data_lost] if self.rng.random() < 0.5 else []),
-            self.crd_missing,
-            self.rights_missing,
-            self.token_expired,
-            self.server_lags,
-            self.server_lags,
-        ]
-
-    def _rule(self, rng: random.Random, effect: dict[str, Any], seconds: float, **which: Any) -> None:
-        rule = self.sandbox.faults.add(user="robot", probability=rng.choice((0.3, 1.0)), **which, **effect)
-        self.note(f"for {seconds:.0f} s: {effect} {which}")
-        self.world.sleep(seconds)
-        rule.remove()
-
-    def watch_misbehaves(self, rng: random.Random) -> None:
-        events = rng.choice((0, 1, 3, 10))
-        effects: list[dict[str, Any]] = [
-            {"end_after": events},
-            {"reset_after": events},
-            {"silence_after": events},
-            {"gone_after": events},
-            {"drop_bookmarks": True},
-            {"truncate": rng.randrange(2000)},
-            {"pieces": rng.randint(1, 50)},
-        ]
-        self._rule(rng, rng.choice(effects), rng.random() * 120, verb="watch")
-
-    def request_misbehaves(self, rng: random.Random) -> None:
-        effects: list[dict[str, Any]] = [
-            {"status": 429, "retry_after": rng.choice((1, 5, 1000))},
-            {"status": rng.choice((500, 502, 503, 504))},
-            {"status": rng.choice((400, 401, 403, 404, 410))},
-            {"status": 200, "body": "<html>no JSON</html>"},
-            {"refuse": True},
-            {"reset": True},
-            {"silence": True},
-            {"lose_answer": True},
-            {"latency": rng.random() * 40},
-            {"truncate": rng.randrange(3000)},
-        ]
-        verb = rng.choice((None, "list", "watch", ("list", "watch")))
-        self._rule(rng, rng.choice(effects), rng.random() * 60, verb=verb)
-
-    def server_lags(self, rng: random.Random) -> None:
-        """Old lists, and watches that tell once more what they have told: more than a client can be asked to see
-        through at once, so its own writes are not judged meanwhile."""
-        # One at a time: a server that says the same twice is taken for one with a backup's data.
-        if self.stale:
-            return
-        self.stale = True
-        self.epoch += 1
-        verb, changes = rng.choice(("list", "watch")), rng.randint(1, 30)
-        rule = self.sandbox.faults.add(user="robot", verb=verb, stale=changes, count=1)
-        self.note(f"the next {verb} is {changes} changes old")
-        self.world.sleep(60)
-        rule.remove()
-        self.stale = False
-        self.epoch += 1
-
-    def history_forgotten(self, _: random.Random) -> None:
-        self.note("history forgotten")
-        self.sandbox.compact()
-
-    def network_cut(self, rng: random.Random) -> None:
-        seconds = rng.choice((5, 40, 200)) * rng.random()
-        self.note(f"the network is cut for {seconds:.0f} s")
-        for link in (self.link, self.writer_link):
-            link.there = rng.choice((0.0, LOST))
-            link.back = LOST
-        self.world.sleep(seconds)
-        for link in (self.link, self.writer_link):
-            link.there = link.back = 0.0
-
-    def network_slow(self, rng: random.Random) -> None:
-        self.link.base = rng.choice((0.1, 1.0, 10.0))
-        self.note(f"the network is slow: {self.link.base} s")
-        self.world.sleep(rng.random() * 60)
-        self.link.base = 0.004
-
-    def server_away(self, rng: random.Random) -> None:
-        if self.sandbox.api.stopped:
-            return
-        seconds = rng.choice((0.0, 5.0, 60.0)) * rng.random()
-        self.note(f"the server is away for {seconds:.0f} s")
-        self.sandbox.halt()
-        self.world.sleep(seconds)
-        self.sandbox.resume("keep")
-
-    def data_lost(self, rng: random.Random) -> None:
-        """The server comes back with older data, or none. Nobody writes until everybody has noticed: a server whose
-        versions have overtaken those that its clients hold cannot be told from one that never went back (which is
-        why etcd's restore can bump its revision)."""
-        if self.sandbox.api.stopped or self.quiet:
-            return
-        backup = self.sandbox.backup() if rng.random() < 0.6 else None
-        self.world.sleep(rng.random() * 120)
-        store = self.sandbox.backend.store
-        far = (
-            store.revision - (backup.revision if backup else 0) > 60
-        )  # what the server itself writes is less
-        if self.sandbox.api.stopped or self.quiet or not far:
-            return
-        self.quiet = True
-        self.note(
-            "the server comes back with a backup's data" if backup else "the server comes back without data"
-        )
-        self.epoch += 1
-        for judge in self.judges.values():
-            judge.back_in_time = True
-        self.sandbox.halt()
-        self.world.sleep(rng.random() * 20)
-        if backup is None:
-            self.sandbox.resume("lose")
-            self.furnish()
-        else:
-            self.sandbox.resume(backup)
-        self._restore_crd()
-        self.end_faults()
-        self.world.sleep(settle_bound())
-        self.compare()
-        for judge, informer in zip(self.judges.values(), (self.gadgets, self.maps), strict=True):
-            judge.back_in_time = False
-            # Of what cannot be read since, handlers know a version from before.
-            judge.told.update(
-                {key: (judge.told[key][0], 0) for key in judge.told if key not in informer.store}
-            )
-        self.epoch += 1
-        self.quiet = False
-
-    def crd_missing(self, rng: random.Random) -> None:
-        if self.sandbox.api.stopped or self.quiet:
-            return
-        self.note("the CRD is deleted")
-        try:
-            self.sandbox.delete("customresourcedefinitions.apiextensions.k8s.io", CRD["metadata"]["name"])
-        except SandboxError:
-            return
-        self.world.sleep(rng.random() * 90)
-        self._restore_crd()
-
-    def _restore_crd(self) -> None:
-        while (
-            self.sandbox.get("customresourcedefinitions.apiextensions.k8s.io", CRD["metadata"]["name"])
-            is None
-        ):
-            try:
-                self.sandbox.apply(CRD)
-                self.note("the CRD is back")
-                return
-            except (SandboxError, TimeoutError):
-                self.world.sleep(1.0)
-
-    def rights_missing(self, rng: random.Random) -> None:
-        self.forbidden = True
-        self.note("no rights")
-        self.world.sleep(rng.random() * 90)
-        self.forbidden = False
-
-    def token_expired(self, rng: random.Random) -> None:
-        old, new = self.tokens.current, f"token-{rng.random()}"
-        self.note("the token has expired")
-        self.sandbox.access.revoke(old)
-        self.world.sleep(rng.random() * 60)
-        self.sandbox.access.tokens[new] = User("robot")
-        self.tokens.current = new
-
     # What must hold
 
     def end_faults(self) -> None:
@@ -489,7 +190,11 @@ class Day:
     def differences(self) -> list[str]:
         """Between the server on one side, stores and handlers on the other."""
         found: list[str] = []
-        for resource, informer in (("gadgets.soak.example.com", self.gadgets), ("configmaps", self.maps)):
+        watched: list[tuple[str, Informer[Any]]] = [
+            ("gadgets.soak.example.com", self.gadgets),
+            ("configmaps", self.maps),
+        ]
+        for resource, informer in watched:
             there, bad = {}, set()
             for namespace in NAMESPACES:
                 for obj in self.sandbox.list(resource, namespace):
@@ -544,18 +249,19 @@ class Day:
             self.world.spawn(f"user-{number}", partial(self.user, source(self.seed, f"user-{number}")))
         for number in range(3):
             self.world.spawn(
-                f"trouble-{number}", partial(self.trouble, source(self.seed, f"trouble-{number}"))
+                f"trouble-{number}", partial(self.troubles.live, source(self.seed, f"trouble-{number}"))
             )
         own = source(self.seed, "own")
         self.world.spawn("own-writer", partial(self.own_writer, own), self.process)
         while self.world.time < minutes * 60:
-            self.world.sleep(300 + self.rng.random() * 600)
+            self.world.sleep(min(300 + self.rng.random() * 600, minutes * 60 - self.world.time))
             while self.quiet:
                 self.world.sleep(1.0)
             self.calm()
         self.gadgets.stop()
         self.maps.stop()
-        assert self.gadgets.join(5) and self.maps.join(5), "the informers do not stop"
+        assert self.gadgets.join(5), "an informer does not stop"
+        assert self.maps.join(5), "an informer does not stop"
 
     def calm(self) -> None:
         """No faults, no users: soon everybody agrees."""
@@ -563,7 +269,7 @@ class Day:
         # A fault that is under way ends by itself; the server has to be there, and its CRD.
         while self.sandbox.api.stopped:
             self.world.sleep(1.0)
-        self._restore_crd()
+        self.troubles.restore_crd()
         self.end_faults()
         new = f"token-{self.rng.random()}"
         self.sandbox.access.tokens[new] = User("robot")

@@ -3,8 +3,8 @@
 Promises:
 
 - the fences of two of them are never open at the same moment, also not those of suspended processes;
-- what reaches the server is written by one after the other: once a successor has written, nothing of an earlier
-  leader arrives;
+- what reaches the server is written by one after the other: once a successor has written, nothing of an
+  earlier leader arrives;
 - whenever the faults stop, somebody leads within `leader_bound` seconds, and goes on to lead;
 - a leader that is stopped in good order is succeeded within 2 s;
 - the Lease counts transitions: one more for each change of holder, none for a renewal;
@@ -38,8 +38,8 @@ LEASE, RENEW, RETRY = 15.0, 10.0, 2.0
 SLOWEST, FASTEST = 0.95, 1.1
 """Speeds of clocks; the ratio of any two is well below LEASE / RENEW."""
 LONGEST_WRITE = 3.0
-"""Seconds that a write of a leader may travel: what the lease outlasts the fence by, by the worst of clocks. It is
-the residual risk that a fence of the client's leaves."""
+"""Seconds that a write of a leader may travel: what the lease outlasts the fence by, by the worst of clocks.
+It is the residual risk that a fence of the client's leaves."""
 LATEST = 9.0
 """Seconds that a request may travel."""
 LEASES = "leases.coordination.k8s.io"
@@ -47,8 +47,9 @@ MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
 
 def leader_bound() -> float:
-    """Seconds from the end of all faults to a leader: a lease that was renewed at the last moment passes, or one
-    that was missing and had to be reserved; somebody looks within a retry period, after a request that hangs."""
+    """Seconds from the end of all faults to a leader: a lease that was renewed at the last moment passes, or
+    one that was missing and had to be reserved; somebody looks within a retry period, after a request that
+    hangs."""
     return (LEASE + RETRY + RENEW / 2) / SLOWEST
 
 
@@ -76,7 +77,8 @@ class Candidate:
         offset = self.rng.uniform(0, 1e6)
         self.clock = ProcessClock(world, self.process, rate=self.rate, offset=offset)
         self.clock.wall = self.wall
-        self.lost = lost = []
+        lost: list[str] = []
+        self.lost = lost
         lock = LeaseLock(self._transport(self.link), "default", "soak", clock=self.clock, agent=self.name)
         self.elector = LeaderElector(
             lock,

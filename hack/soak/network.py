@@ -1,8 +1,7 @@
 """Between a simulated process and the sandbox: a network that loses, delays and delivers late.
 
-A request travels on an actor of its own. So it arrives, and is carried out, also when its sender has given up,
-was suspended or killed meanwhile: the cases in which a client does not know what became of a write.
-"""
+A request travels on an actor of its own. So it arrives, and is carried out, also when its sender has given
+up, was suspended or killed meanwhile: the cases in which a client does not know what became of a write."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """A whole world on a clock of its own: the product's threads, one at a time, in an order drawn from a seed.
 
-Threads that are started inside a `Simulation` become its *actors*. Only one of them runs at any moment; it goes
-on until it waits for something (every wait of the product ends in `threading.Condition.wait`) and then hands
-over to another one that can go on, drawn at random. When none can, time moves to the next moment for which
-somebody waits. So an hour in which little happens costs little, nothing is ever waited for in vain, and a
-seed gives the same history each time, as long as nobody asks the machine for the time or for randomness.
+Threads that are started inside a `Simulation` become its *actors*. Only one of them runs at any moment; it
+goes on until it waits for something (every wait of the product ends in `threading.Condition.wait`) and then
+hands over to another one that can go on, drawn at random. When none can, time moves to the next moment for
+which somebody waits. So an hour in which little happens costs little, nothing is ever waited for in vain,
+and a seed gives the same history each time, as long as nobody asks the machine for the time or for
+randomness.
 
 The product knows nothing of this: while a simulation runs, `threading.Thread` and `threading.Condition` are
 replaced where they start, wait, notify and join, and unseeded randomness is seeded.

@@ -2,8 +2,9 @@
 
 Promises:
 
-- within `settle_bound` after users and faults have stopped, each WebApp's Deployment and Service are as its spec
-  says, its status tells the truth about them, what was deleted is gone, and no child is without its owner;
+- within `settle_bound` after users and faults have stopped, each WebApp's Deployment and Service are as its
+  spec says, its status tells the truth about them, what was deleted is gone, and no child is without its
+  owner;
 - then nothing is written for ten minutes, through resyncs and a restart of the operator;
 - what belongs to somebody else is never touched, not even by a forced apply (D2);
 - in no minute one object costs more than `WRITES_A_MINUTE` writes;
@@ -41,14 +42,16 @@ from .webappusers import DEPLOYMENTS, SERVICES, WEBAPPS, Troubles, Users
 REPLICAS = 2
 WORKERS = 3
 AGENT = "operator"
-WRITES_A_MINUTE = 60
+WRITES_A_MINUTE = 120
+"""The dozen tries that the backoff makes in the first minute, each of four requests, and as many again to
+say so in the status; and the burst of repairs."""
 QUIET = 600.0
 """Seconds in which nothing may be written once all is well: two resyncs."""
 
 
 def settle_bound() -> float:
-    """Seconds: a watch that fell silent at the last moment, then a resync, which puts right whatever was refused
-    for good."""
+    """Seconds: a watch that fell silent at the last moment, then a resync, which puts right whatever was
+    refused for good."""
     return READ_TIMEOUT + RESYNC.total_seconds() * (1 + RESYNC_JITTER) + 60.0
 
 
@@ -147,7 +150,7 @@ class Day:
 
     def _witness(self) -> None:
         while True:
-            self.world.sleep(5.0)
+            self.world.sleep(20.0)
             self.judge_writes()
             if not self.sandbox.api.stopped:
                 self.judge_foreign()
@@ -237,7 +240,7 @@ class Day:
             rng = source(self.seed, f"trouble-{number}")
             self.world.spawn(f"trouble-{number}", partial(self.troubles.live, rng))
         while self.world.time < minutes * 60:
-            self.world.sleep(600 + self.rng.random() * 900)
+            self.world.sleep(min(600 + self.rng.random() * 900, minutes * 60 - self.world.time))
             self.users.pause = self.troubles.pause = True
             self.settle("faults and users have stopped")
             self.users.pause = self.troubles.pause = False

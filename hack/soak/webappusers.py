@@ -46,7 +46,7 @@ class Users:
             self.namespace,
         ]
         while True:
-            self._world.sleep(rng.expovariate(1 / rng.choice((0.5, 10.0, 30.0))))
+            self._world.sleep(rng.expovariate(1 / rng.choice((0.5, 20.0, 60.0))))
             if self.pause:
                 continue
             act, name = rng.choice(acts), f"w{rng.randrange(NAMES)}"
@@ -296,7 +296,7 @@ class Troubles:
         victim.stop.set()
 
     def replica_suspended(self, rng: random.Random) -> None:
-        victim, process = self._victim(rng), self._victim(rng).process
+        victim = self._victim(rng)
         process = victim.process
         seconds = rng.choice((1, 8, 40)) * rng.random()
         self._note(f"{victim.name} is suspended for {seconds:.0f} s")

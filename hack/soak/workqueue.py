@@ -4,8 +4,8 @@ Promises:
 
 - nothing is lost: whatever is added is handed out once more, no earlier than it is due;
 - no key is handed out twice at a time;
-- nobody starves: a key waits at most `wait_bound` seconds beyond its time while there is more work than workers,
-  and not at all while a worker is idle;
+- nobody starves: a key waits at most `wait_bound` seconds beyond its time while there is more work than
+  workers, and not at all while a worker is idle;
 - a key that failed waits out its delay, drawn from the schedule; an urgent add shortens that to 5 s;
 - when the world is quiet, the queue is empty.
 """

@@ -687,3 +687,51 @@ def test_one_expired_watch_a_minute_is_made_up_for_at_once(
     listed(core, "120", 1000)
     core.on_watch_ended(GONE, 1000 + after)
     assert isinstance(core.next_action(1000 + after), ListPage) is at_once
+
+
+@pytest.mark.parametrize(("early", "asks"), [(SHORT, False), (SHORT + 0.1, True)])
+def test_a_watch_that_ended_early_by_more_than_a_second_was_cut_off(
+    core: ReflectorCore, early: float, asks: bool
+) -> None:
+    listed(core)
+    seconds = watch_of(core, 1000).timeout_seconds
+    core.on_open(1000)
+    end = 1000 + seconds - early
+    core.on_watch_ended(None, end)
+    assert (core.next_action(end) == Check()) is asks
+
+
+@pytest.mark.parametrize("kind", [Kind.BUSY, Kind.FORBIDDEN, Kind.BROKEN])
+def test_a_watch_that_was_answered_with_a_refusal_is_asked_for_again_without_a_question(
+    core: ReflectorCore, kind: Kind
+) -> None:
+    """Nothing was missed: whoever answers is the server that we know."""
+    listed(core)
+    watch_of(core, 0)
+    core.on_watch_ended(Failure(kind, "…"), 0)
+    assert isinstance(core.next_action(wait_of(core, 0)), Watch)
+
+
+def test_where_the_server_is_counts_as_heard_and_going_back_as_a_failure(core: ReflectorCore) -> None:
+    listed(core)
+    core.on_watch_ended(DOWN, 0)
+    assert core.next_action(10) == Check()
+    core.on_checked("", 10)  # it does not say
+    assert core.heard == 10
+    assert isinstance(core.next_action(10), Watch)
+    core.on_watch_ended(DOWN, 10)
+    core.on_checked("99", 20)
+    assert core.failure == Failure(Kind.AHEAD, "the server went back from 100 to 99")
+
+
+def test_a_time_that_the_server_tells_counts_for_no_failure(core: ReflectorCore) -> None:
+    """And is never shorter than our own shortest wait."""
+    listed(core)
+    now = 0.0
+    for _ in range(10):
+        core.on_watch_ended(Failure(Kind.BUSY, "429", 0.1), now)
+        waits = wait_of(core, now)
+        assert 0.8 <= waits <= 1
+        now += waits
+    core.on_watch_ended(DOWN, now)
+    assert wait_of(core, now) <= 0.8

@@ -463,6 +463,33 @@ def test_an_unreadable_event_older_than_an_own_write_does_not_undo_it(ledger: Le
     assert version_of(ledger) == 15
 
 
+def test_an_unreadable_object_in_the_place_of_another_one_is_the_end_of_that(ledger: Ledger) -> None:
+    known = ledger.entries["n/a"]
+    assert ledger.spoil(None, bad("n/a", 12, "u2")) == [Notice("n/a", known, None)]
+    assert ledger.known() == ledger.entries == {}
+    assert ledger.spoil(None, bad("n/a", 13, "u2")) == []
+    made = thing("n/a", 14, "u2")
+    assert ledger.change(None, made) == [Notice("n/a", None, made.entry, "n/a@14")]
+    assert ledger.replace(None, {}, {"n/a": bad("n/a", 20, "u3")}, 20, 0) == [Notice("n/a", made.entry, None)]
+    assert ledger.known() == {}
+
+
+def test_late_news_of_an_unreadable_predecessor_end_nothing(ledger: Ledger) -> None:
+    ledger.change(None, thing("n/a", 20, "u2"))
+    for version in (12, 20):
+        assert ledger.spoil(None, bad("n/a", version, "u1")) == []
+    assert set(ledger.known()) == {"n/a"}
+
+
+def test_an_unreadable_event_ends_nothing_of_which_a_newer_own_write_shows_that_it_lives(
+    ledger: Ledger,
+) -> None:
+    ledger.write_through(thing("n/a", 15))
+    assert ledger.spoil(None, bad("n/a", 12, "u2")) == []
+    assert version_of(ledger) == 15
+    assert set(ledger.known()) == {"n/a"}
+
+
 def test_an_unreadable_event_about_what_nobody_knows_is_no_news(ledger: Ledger) -> None:
     assert ledger.spoil(None, bad("n/b", 12)) == []
     assert ledger.remove(None, "n/b", "u1", 13, None) == []

@@ -138,6 +138,7 @@ class Store(Generic[K]):
             if uid is None and resource_version is not None and entry.version > resource_version:
                 return
             self._ledger.forget(key, entry.uid)
+            self._hot.pop(key, None)
 
     # For the reflector
 
@@ -163,7 +164,10 @@ class Store(Generic[K]):
     ) -> _list[Notice]:
         """See `Ledger.replace`."""
         with self._lock:
-            return self._ledger.replace(scope, found, spoiled, version, began)
+            notices = self._ledger.replace(scope, found, spoiled, version, began)
+            entries = self._ledger.entries
+            self._hot = {key: hot for key, hot in self._hot.items() if entries.get(key) is hot[0]}
+            return notices
 
     def change(self, scope: Scope, candidate: Candidate[K]) -> _list[Notice]:
         """See `Ledger.change`."""
@@ -177,7 +181,10 @@ class Store(Generic[K]):
     ) -> _list[Notice]:
         """See `Ledger.remove`."""
         with self._lock:
-            return self._ledger.remove(scope, key, uid, version, final)
+            notices = self._ledger.remove(scope, key, uid, version, final)
+            if key not in self._ledger.entries:
+                self._hot.pop(key, None)
+            return notices
 
     def spoil(self, scope: Scope, bad: Undecodable) -> _list[Notice]:
         """See `Ledger.spoil`."""

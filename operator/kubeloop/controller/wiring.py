@@ -14,6 +14,7 @@ from kubeloop.controller.context import EventSink
 from kubeloop.controller.definition import Controller
 from kubeloop.controller.engine import Engine
 from kubeloop.controller.finalizer import remove_patch
+from kubeloop.controller.meanwhile import Meanwhile
 from kubeloop.controller.owners import owner_key
 from kubeloop.controller.result import TerminalError
 from kubeloop.controller.worker import Report, WorkerPool
@@ -67,6 +68,7 @@ class RunningController:
         self._opened: set[str | None] = set()  # namespaces that were queued when they had become whole
         self._unreadable: dict[str, _Unreadable] = {}  # by key; single operations only, so no lock
         self.queue: WorkQueue[str] = WorkQueue(clock=clock, observer=queue_observer)
+        self._meanwhile: Meanwhile[str] = Meanwhile()
         self.writer = Writer(client, controller.field_manager, dry_run=dry_run)
         self.engine: Engine[Any] = Engine(
             controller.kind,
@@ -92,6 +94,7 @@ class RunningController:
             on_stuck=on_stuck,
             tracing=tracing,
             clock=clock,
+            meanwhile=self._meanwhile,
         )
         main.add_handler(self._on_main)
         main.on_undecodable(self._on_undecodable)
@@ -134,24 +137,29 @@ class RunningController:
                     self.queue.add(key, priority=LOW_PRIORITY)
 
     def _on_main(self, event: Event[Any], initial: bool) -> None:
-        key = event.object.key
+        obj, key = event.object, event.object.key
         self._unreadable.pop(key, None)
-        if self._is_echo(event):
-            return
         match event:
             case Deleted():
                 self.queue.discard(key)
                 self.engine.forget(key)
             case Added():
-                self._add(key, priority=LOW_PRIORITY if initial else 0)
+                self._unless_echo(obj, key, LOW_PRIORITY if initial else 0)
             case Modified(object=new, old=old):
                 # The user changed what is wanted: that may be the cure for what fails.
                 asked = new.generation != old.generation or (new.deleting and not old.deleting)
-                self._add(key, urgent=asked)
+                self._unless_echo(obj, key, urgent=asked)
 
-    def _is_echo(self, event: Event[Any]) -> bool:
-        """Whether this is just the watch showing what this controller wrote, which nobody need look at."""
-        return not isinstance(event, Deleted) and event.own and self.writer.is_echo(event.object)
+    def _unless_echo(self, changed: KubeObject, key: str, priority: int = 0, *, urgent: bool = False) -> None:
+        """Queue `key`, unless the change is just what this controller itself wrote. While `key` is worked on
+        that cannot be known yet: the watch may be faster than the answer."""
+
+        def judge() -> None:
+            if not self.writer.is_echo(changed):
+                self._add(key, priority=priority, urgent=urgent)
+
+        if not self._meanwhile.hold(key, judge):
+            judge()
 
     def _child_handler(self, kind: type[KubeObject]) -> Any:
         owner = self.controller.kind.resource
@@ -159,14 +167,17 @@ class RunningController:
 
         def handle(event: Event[Any], initial: bool) -> None:
             child = event.object
-            if self._is_echo(event):
-                return
             keys = {owner_key(child, owner), *self.engine.waiters.of(name, child.key)}
             if isinstance(event, Modified):
                 keys.add(owner_key(event.old, owner))
+            priority = LOW_PRIORITY if initial else 0
             for key in keys:
-                if key is not None:
-                    self._add(key, priority=LOW_PRIORITY if initial else 0)
+                if key is None:
+                    continue
+                if isinstance(event, Deleted):
+                    self._add(key, priority=priority)
+                else:
+                    self._unless_echo(child, key, priority)
 
         return handle
 

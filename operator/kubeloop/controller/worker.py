@@ -12,6 +12,7 @@ from kubeloop.backoff import as_told
 from kubeloop.client import ApiError
 from kubeloop.clock import Clock, SystemClock
 from kubeloop.controller.engine import End, Engine, Outcome
+from kubeloop.controller.meanwhile import Meanwhile
 from kubeloop.controller.stuck import StuckWatch
 from kubeloop.observe import fields
 from kubeloop.queue import LOW_PRIORITY, Item, WorkQueue
@@ -44,6 +45,7 @@ class WorkerPool:
         tracing: Tracing | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
+        meanwhile: Meanwhile[str] | None = None,
     ) -> None:
         self.size = size
         self._name = name
@@ -52,6 +54,7 @@ class WorkerPool:
         self._logger = logger
         self._report = report
         self._tracing = tracing
+        self._meanwhile: Meanwhile[str] = meanwhile or Meanwhile()
         self._clock: Clock = clock or SystemClock()
         self._rng = rng or random.Random()
         # What was last said of an object that cannot go on. Workers touch only the keys they hold.
@@ -95,12 +98,14 @@ class WorkerPool:
         item = self._queue.get(timeout)
         if item is None:
             return False
+        self._meanwhile.begin(item.key)
         try:
             if self._tracing is None:
                 self._process(item)
             else:
                 self._process_traced(item, self._tracing)
         finally:
+            self._meanwhile.end(item.key)
             self._queue.done(item.key)
         return True
 

@@ -18,9 +18,10 @@ from cachetools import LRUCache
 from kubeloop.client import Answer, Apply, Client, JsonPatch, MergePatch, NotFound, Patch
 from kubeloop.model import KubeObject, Resource
 
-WRITES_REMEMBERED = 65_536
-"""Own writes whose echo on the watch is told from others' changes; an echo that is not recognised costs one
-reconcile that does nothing."""
+OBJECTS_REMEMBERED = 65_536
+WRITES_REMEMBERED = 4
+"""Objects, and the last own writes of each, whose echo on the watch is told from others' changes. An echo
+that is not recognised costs one reconcile that does nothing."""
 
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 """An object's own comes first. Taking another one for it would cost no more than a missed echo."""
@@ -72,15 +73,15 @@ class Writer:
         self.field_manager = field_manager
         self.dry_run = dry_run
         self._lock = threading.Lock()  # guards _written: LRUCache reorders on reads
-        self._written: LRUCache[tuple[str, str], int] = LRUCache(WRITES_REMEMBERED)
+        self._written: LRUCache[tuple[str, str], tuple[int, ...]] = LRUCache(OBJECTS_REMEMBERED)
 
     def is_echo(self, obj: KubeObject) -> bool:
-        """Whether this version of an object is what our own last write of it led to.
+        """Whether this version of an object is what one of our last writes of it led to.
 
         The reconcile that wrote it has seen it already; another controller of the process may not have.
         """
         with self._lock:
-            return self._written.get((obj.kind, obj.key)) == obj.resource_version
+            return obj.resource_version in self._written.get((obj.kind, obj.key), ())
 
     def apply(
         self,
@@ -159,8 +160,10 @@ class Writer:
         if not self.dry_run:
             if (version := _VERSION.search(answer.raw)) is not None:
                 # Before the cache hears of it: the watch may tell of this version at any moment.
+                which = kind.resource.kind, key
                 with self._lock:
-                    self._written[kind.resource.kind, key] = int(version[1])
+                    last = self._written.get(which, ())
+                    self._written[which] = (*last, int(version[1]))[-WRITES_REMEMBERED:]
             known = store.write_through(answer.raw)
             if known is not None:
                 return known

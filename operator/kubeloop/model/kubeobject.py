@@ -7,7 +7,7 @@ hold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from kubeloop.model.base import Field, Model
 from kubeloop.model.frozen import EMPTY, FrozenDict, freeze, thaw
@@ -131,14 +131,22 @@ class DynamicObject(ApiObject, Mapping[str, Any]):
 
     metadata: ObjectMeta
     resource: Resource
+    _content: FrozenDict[str, Any]
 
     def __init__(self, resource: Resource, content: Mapping[str, Any]) -> None:
         """Raises `pydantic.ValidationError` if the metadata is malformed."""
         metadata = content.get("metadata") or EMPTY
         slim = {key: value for key, value in metadata.items() if key != "managedFields"}
-        self.resource = resource
-        self.metadata = ObjectMeta.model_validate(slim)
-        self._content: FrozenDict[str, Any] = freeze({**content, "metadata": slim})
+        store = object.__setattr__
+        store(self, "resource", resource)
+        store(self, "metadata", ObjectMeta.model_validate(slim))
+        store(self, "_content", freeze({**content, "metadata": slim}))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name} of a {type(self).__name__} cannot be set: objects are shared")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name} of a {type(self).__name__} cannot be deleted: objects are shared")
 
     def __getitem__(self, key: str) -> Any:
         return self._content[key]

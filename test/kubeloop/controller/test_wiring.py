@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -13,7 +15,7 @@ from kubeloop.client import AlreadyExists, Api, Client
 from kubeloop.clock import StopEvent
 from kubeloop.controller import Context, Controller, Outcome, Result
 from kubeloop.manager import Manager
-from kubeloop.model import Deployment, PartialObjectMetadata, Resource, metadata_only
+from kubeloop.model import Deployment, PartialObjectMetadata, Resource, Service, metadata_only
 from kubeloop.sandbox import Sandbox
 from webapp_operator.reconcile import webapp_controller
 from webapp_operator.types import WebApp
@@ -25,11 +27,11 @@ TIMEOUT = 15.0
 class Running:
     """A manager with one controller on a sandbox; reports wake whoever waits."""
 
-    def __init__(self, sandbox: Sandbox, controller: Controller[Any]) -> None:
+    def __init__(self, sandbox: Sandbox, controller: Controller[Any], transport: Any = None) -> None:
         self.sandbox = sandbox
         self._changed = threading.Condition()
         self.outcomes: list[tuple[str, Outcome]] = []
-        client = Client(sandbox.transport(), user_agent=AGENT)
+        client = Client(transport or sandbox.transport(), user_agent=AGENT)
         self.manager = Manager(client, report=self._report)
         self.controller = self.manager.add(controller)
         self.manager.start()
@@ -66,11 +68,11 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def start(sandbox: Sandbox) -> Iterator[Callable[[Controller[Any]], Running]]:
+def start(sandbox: Sandbox) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
-    def run(controller: Controller[Any]) -> Running:
-        started.append(Running(sandbox, controller))
+    def run(controller: Controller[Any], transport: Any = None) -> Running:
+        started.append(Running(sandbox, controller, transport))
         return started[-1]
 
     yield run
@@ -364,3 +366,47 @@ def test_whole_objects_for_one_controller_and_metadata_for_another_are_two_cache
     whole, metadata = (run.manager.informers[kind] for kind in (Deployment, metadata_only(Deployment)))
     assert (whole.name, metadata.name) == ("deployments.apps", "deployments.apps (metadata)")
     assert set(names) == {"hello"}
+
+
+class Slow:
+    """A transport whose answers to writes come after the watch has shown them."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.shown: Callable[[int], bool] = lambda _: True
+
+    def request(self, method: str, *args: Any, **more: Any) -> Any:
+        answer = self._inner.request(method, *args, **more)
+        if method == "PATCH" and answer.status < 300:
+            version = int(json.loads(answer.body)["metadata"]["resourceVersion"])
+            deadline = time.monotonic() + TIMEOUT
+            while not self.shown(version) and time.monotonic() < deadline:
+                threading.Event().wait(0.002)
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_watch_that_is_faster_than_the_answers_wakes_nobody(sandbox: Sandbox, start: Any) -> None:
+    """An echo is told from others' changes whichever comes first, it or the answer."""
+
+    def reconcile(app: WebApp, ctx: Context[WebApp]) -> Result:
+        ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
+        metadata = {"name": app.name}
+        ctx.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": ports}})
+        ctx.set_status({"ready": True})
+        return Result()
+
+    transport = Slow(sandbox.transport())
+    finalizer = "example.com/test"
+    controller = Controller(WebApp, reconcile, field_manager=AGENT, finalizer=finalizer).owns(Service)
+    run = start(controller, transport)
+    stores = [run.manager.informers[kind].store for kind in (WebApp, Service)]
+    transport.shown = lambda version: max(store.resource_version for store in stores) >= version
+    create(sandbox)
+    run.until(lambda: run.outcomes)
+    run.quiet()
+
+    # Nobody else writes to a Service: one pass that makes all there is to make.
+    assert [len(outcome.changes) for _, outcome in run.outcomes] == [3]

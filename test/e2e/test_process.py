@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 3, 2, 0.3
+LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD = 6, 4, 0.5
 LOST_LEASE_EXIT = 3
 LISTEN = ("--health-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0")
 

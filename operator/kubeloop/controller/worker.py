@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 RESYNC_JITTER = 0.1
 """Spread of requeue_after, so that objects that started together do not all come back together."""
+
+ROUNDED_FROM = 30.0
+"""Seconds from which a requeue comes at a whole second of the clock, together with others: to wake one thread
+for thirty objects costs half of what it takes to wake one thirty times."""
 
 TROUBLES_REMEMBERED = 10_000
 """Objects in trouble of which is remembered what was said; beyond that some things are said twice."""
@@ -167,6 +172,9 @@ class WorkerPool:
         if outcome.requeue_after is not None:
             seconds = outcome.requeue_after.total_seconds()
             seconds *= 1 + RESYNC_JITTER * (2 * self._rng.random() - 1)
+            if seconds >= ROUNDED_FROM:
+                now = self._clock.monotonic()
+                seconds = math.ceil(now + seconds) - now
             self._queue.add(item.key, after=seconds, priority=LOW_PRIORITY)
         kind = self._engine.kind.resource.kind
         if outcome.end in (End.TERMINAL, End.BLOCKED):

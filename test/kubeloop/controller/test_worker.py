@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import random
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +14,21 @@ from kubeloop.client.errors import api_error
 from kubeloop.clock import FakeClock
 from kubeloop.controller.engine import End, Outcome
 from kubeloop.controller.worker import WorkerPool
+from kubeloop.model import Resource
 from kubeloop.queue import WorkQueue
+
+
+class SettledEngine:
+    """Every reconcile finds nothing to do, and wants to look again."""
+
+    class kind:  # noqa: N801 - as the engine has it
+        resource = Resource("example.com", "v1", "things", "Thing")
+
+    def __init__(self, requeue_after: timedelta) -> None:
+        self.requeue_after = requeue_after
+
+    def process(self, _key: str) -> Outcome:
+        return Outcome(End.DONE, self.requeue_after)
 
 
 class FailingEngine:
@@ -61,3 +77,37 @@ def test_otherwise_it_is_the_own_schedule(error: Exception) -> None:
 
 def test_a_retry_after_is_not_believed_for_ever() -> None:
     assert waits(busy("1000000000000"))[0] <= TOLD_CAP * (1 + TOLD_JITTER) + 0.5
+
+
+class RecordingQueue(WorkQueue[str]):
+    """Knows for when things were queued."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock=clock)
+        self.clock = clock
+        self.dues: list[float] = []
+
+    def add(self, key: str, *, after: float = 0.0, priority: int = 0, urgent: bool = False) -> None:
+        if after:
+            self.dues.append(self.clock.monotonic() + after)
+        super().add(key, after=after, priority=priority, urgent=urgent)
+
+
+@pytest.mark.parametrize(("seconds", "together"), [(300, True), (2, False)])
+def test_what_is_looked_at_again_much_later_comes_at_whole_seconds(seconds: int, together: bool) -> None:
+    """Spread by a tenth, yet thirty of ten thousand are one wake-up; what is wanted soon is not late."""
+    clock = FakeClock()
+    clock.advance(1000.25)
+    began = clock.monotonic()
+    queue = RecordingQueue(clock)
+    engine: Any = SettledEngine(timedelta(seconds=seconds))
+    log = logging.getLogger("kubeloop.test")
+    pool = WorkerPool("test", queue, engine, size=1, logger=log, clock=clock, rng=random.Random(1))
+    for number in range(50):
+        queue.add(f"default/{number}")
+        assert pool.process_next(timeout=0)
+    queue.shut_down()
+
+    assert len(queue.dues) == 50
+    assert all(0.9 * seconds <= due - began <= 1.1 * seconds + 1 for due in queue.dues)
+    assert all(abs(due - round(due)) < 1e-6 for due in queue.dues) is together

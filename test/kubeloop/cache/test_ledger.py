@@ -474,6 +474,16 @@ def test_an_unreadable_object_in_the_place_of_another_one_is_the_end_of_that(led
     assert ledger.known() == {}
 
 
+def test_a_list_with_unreadable_objects_tells_the_ends_of_all_that_went(ledger: Ledger) -> None:
+    for name in "bcd":
+        ledger.change(None, thing(f"n/{name}", 11, f"u{name}"))
+    spoiled = {f"n/{name}": bad(f"n/{name}", 15, f"other {name}") for name in "bc"}
+    spoiled["n/d"] = bad("n/d", 15, "ud")
+    notices = ledger.replace(None, {}, spoiled, 20, 0)
+    assert told(notices) == [("deleted", "n/a", 10), ("deleted", "n/b", 11), ("deleted", "n/c", 11)]
+    assert set(ledger.known()) == {"n/d"}
+
+
 def test_late_news_of_an_unreadable_predecessor_end_nothing(ledger: Ledger) -> None:
     ledger.change(None, thing("n/a", 20, "u2"))
     for version in (12, 20):

@@ -88,7 +88,12 @@ def test_an_event_brings_a_delayed_run_forward_and_makes_no_second_one(stage: An
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [((300.0, LOW_PRIORITY), (0.0, 0)), ((0.0, LOW_PRIORITY), (300.0, 7)), ((5.0, 3), (300.0, LOW_PRIORITY))],
+    [
+        ((300.0, LOW_PRIORITY), (0.0, 0)),
+        ((300.0, 7), (0.0, LOW_PRIORITY)),
+        ((0.0, LOW_PRIORITY), (300.0, 7)),
+        ((5.0, 3), (300.0, LOW_PRIORITY)),
+    ],
 )
 def test_merging_keeps_the_earlier_time_and_the_higher_priority(
     first: tuple[float, int], second: tuple[float, int]

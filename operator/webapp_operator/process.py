@@ -16,13 +16,11 @@ from urllib.parse import urlsplit
 from kubeloop.backoff import Backoff
 from kubeloop.client import ClusterConfig, RetryPolicy, connect, user_agent
 from kubeloop.clock import StopEvent
-from kubeloop.leader import ElectionSettings, LeaseLock, new_identity
+from kubeloop.leader import new_identity
 from kubeloop.manager import LOST_LEASE_EXIT, Manager, WriteGate
-from kubeloop.manager.certificate import CertificateError, CertificateFiles, SelfSigned
 from kubeloop.manager.checks import liveness, readiness
 from kubeloop.manager.health import Health
 from kubeloop.manager.http import Handler, HttpServer, Reply, Request, Routes, parse_address
-from kubeloop.manager.protection import REVIEW_RETRIES, REVIEW_TIMEOUT, Guard
 from kubeloop.manager.state import ManagerState
 from kubeloop.manager.statusz import statusz
 from kubeloop.manager.telemetry import Telemetry
@@ -89,6 +87,8 @@ def build_manager(
     )
     manager.add(webapp_controller(resync=timedelta(seconds=args.resync)))
     if elect:
+        from kubeloop.leader import ElectionSettings, LeaseLock
+
         transport = connect(config, pool_size=2).transport
         lock = LeaseLock(transport, namespace, args.lease_name, credentials=config.credentials, agent=agent)
         settings = ElectionSettings(identity, args.lease_duration, args.renew_deadline, args.retry_period)
@@ -142,6 +142,10 @@ def _add_servers(
         return
     tls = None
     if args.metrics_secure:
+        # Imported late, like the election: certificates and reviews take their time to load.
+        from kubeloop.manager.certificate import CertificateError, CertificateFiles, SelfSigned
+        from kubeloop.manager.protection import REVIEW_RETRIES, REVIEW_TIMEOUT, Guard
+
         # Without the gate: standbys are asked for their metrics too, and a review writes nothing.
         reviewer = connect(config, pool_size=2, stop=stop, retry=REVIEW_RETRIES, timeout=REVIEW_TIMEOUT)
         guard = Guard(reviewer)

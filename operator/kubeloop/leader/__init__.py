@@ -21,12 +21,18 @@ The contract
 `ElectorCore` takes all decisions and is pure; `LeaderElector` adds the threads, `LeaseLock` the requests.
 """
 
-from kubeloop.leader.core import ElectorCore, Phase
-from kubeloop.leader.elector import HEALTH_TIMEOUT, ElectionObserver, LeaderElector
-from kubeloop.leader.fence import Fence, NotLeader, steady_seconds
-from kubeloop.leader.lock import LeaseLock
-from kubeloop.leader.settings import ElectionSettings, new_identity
-from kubeloop.leader.view import View
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubeloop.leader.core import ElectorCore, Phase
+    from kubeloop.leader.elector import HEALTH_TIMEOUT, ElectionObserver, LeaderElector
+    from kubeloop.leader.fence import Fence, NotLeader, steady_seconds
+    from kubeloop.leader.lock import LeaseLock
+    from kubeloop.leader.settings import ElectionSettings, new_identity
+    from kubeloop.leader.view import View
 
 __all__ = [
     "HEALTH_TIMEOUT",
@@ -42,3 +48,31 @@ __all__ = [
     "new_identity",
     "steady_seconds",
 ]
+
+# Imported when first used: every process asks the fence, but not every process is a candidate.
+_HOME_OF = {
+    "HEALTH_TIMEOUT": "elector",
+    "ElectionObserver": "elector",
+    "ElectionSettings": "settings",
+    "ElectorCore": "core",
+    "Fence": "fence",
+    "LeaderElector": "elector",
+    "LeaseLock": "lock",
+    "NotLeader": "fence",
+    "Phase": "core",
+    "View": "view",
+    "new_identity": "settings",
+    "steady_seconds": "fence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

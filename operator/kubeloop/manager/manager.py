@@ -12,7 +12,6 @@ from kubeloop.client import Client
 from kubeloop.clock import Clock, StopEvent, SystemClock
 from kubeloop.controller import Controller, Outcome, RunningController
 from kubeloop.controller.worker import Report
-from kubeloop.leader import ElectionSettings, LeaderElector, LeaseLock
 from kubeloop.manager.gate import WriteGate
 from kubeloop.manager.history import History
 from kubeloop.manager.http import HttpServer
@@ -22,6 +21,7 @@ from kubeloop.observe import fields
 from kubeloop.observe.events import EventRecorder
 
 if TYPE_CHECKING:
+    from kubeloop.leader import ElectionSettings, LeaderElector, LeaseLock
     from kubeloop.observe.tracing import Tracing
 
 SHUTDOWN_TIMEOUT = 30.0
@@ -128,6 +128,8 @@ class Manager:
         `on_lost` is called when the lease is lost. It should end the process at once: nothing here stops the
         workers, which may not write any more, but may hang in anything.
         """
+        from kubeloop.leader import LeaderElector  # late: only candidates need it
+
         self.elector = LeaderElector(
             lock,
             settings,

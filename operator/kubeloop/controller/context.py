@@ -135,8 +135,15 @@ class Context(Generic[C]):
             changes=self.changes,
         )
         if not self.dry_run:
-            self.overtaken |= _wish(app) != _wish(self.object)
+            self.overtaken |= _wish(app) != _wish(self.object) and self._moved_on(app)
             self._shared.statuses.remember(app, full, status_of(self.object))
+
+    def _moved_on(self, app: KubeObject) -> bool:
+        """Whether the cache shows something else than `app` by now. If it did not take the answer to a write
+        (a server that was restored from a backup answers with versions that are long past), looking again
+        would show the same, and be answered the same, as fast as the server can."""
+        known = self._shared.main.get(app.key)
+        return known is None or known.metadata.resource_version != app.metadata.resource_version
 
     def event(self, reason: str, note: str, *, warning: bool = False, action: str = "Reconcile") -> None:
         """Tell people, by an Event of the object: `reason` in CamelCase, `note` as a sentence.

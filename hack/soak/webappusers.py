@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kubeloop.cache.core import READ_TIMEOUT
 from kubeloop.sandbox import Sandbox, SandboxError
 
 from .network import LOST
@@ -19,6 +20,8 @@ NAMES = 8
 NAMESPACE = "default"
 SHORT_LIVED = "short-lived"
 LABELS = {"app": "theirs"}
+FAR = 200
+"""Changes that a restored server must be behind: more than its controllers make until all have noticed."""
 
 
 class Users:
@@ -28,6 +31,8 @@ class Users:
         self._world = world
         self._sandbox = sandbox
         self.pause = False
+        self.hold = False
+        """As `pause`, while the server's data are going back in time."""
 
     def live(self, rng: random.Random) -> None:
         """Now and then one of them does something."""
@@ -47,7 +52,7 @@ class Users:
         ]
         while True:
             self._world.sleep(rng.expovariate(1 / rng.choice((0.5, 20.0, 60.0))))
-            if self.pause:
+            if self.pause or self.hold:
                 continue
             act, name = rng.choice(acts), f"w{rng.randrange(NAMES)}"
             self._world.history.note("user", f"{act.__name__} {name}")
@@ -175,6 +180,7 @@ class Troubles:
             self.network_slow,
             self.server_away,
             self.history_forgotten,
+            self.data_restored,
             self.replica_killed,
             self.replica_crashes,
             self.replica_crashes,
@@ -275,6 +281,21 @@ class Troubles:
     def history_forgotten(self, _: random.Random) -> None:
         self._note("history forgotten")
         self._sandbox.compact()
+
+    def data_restored(self, rng: random.Random) -> None:
+        """The server comes back as it was minutes ago. Users wait until that has been noticed."""
+        backup, revision = self._sandbox.backup(), self._sandbox.backend.store.revision
+        self._world.sleep(240 + 240 * rng.random())
+        far = self._sandbox.backend.store.revision - revision > FAR
+        if self.pause or self._day.users.hold or self._sandbox.api.stopped or not far:
+            return
+        self._day.users.hold = True
+        self._note("the server comes back with a backup's data")
+        self._sandbox.halt()
+        self._world.sleep(rng.random() * 5)
+        self._sandbox.resume(backup)
+        self._world.sleep(READ_TIMEOUT + 60)
+        self._day.users.hold = False
 
     def replica_killed(self, rng: random.Random) -> None:
         victim = self._victim(rng)

@@ -203,13 +203,14 @@ class _Day:
 
     def _fail(self, key: str, known: Key, priority: int) -> None:
         known.failures += 1
-        delay = self.queue.retry(key, priority=priority)
-        self.world.history.note("retry", f"{key} in {delay:.2f}")
+        told = self._failing.choice((0.0, 0.0, 0.0, 2.0, 30.0))  # a server's Retry-After
+        delay = self.queue.retry(key, priority=priority, at_least=told)
+        self.world.history.note("retry", f"{key} in {delay:.2f}, at least {told}")
         full = min(RETRY_BACKOFF.cap, RETRY_BACKOFF.base * RETRY_BACKOFF.factor ** (known.failures - 1))
-        low = full * (1 - RETRY_BACKOFF.jitter)
-        assert low - EPSILON <= delay <= full + EPSILON, f"{key}: {delay} is not within {low} and {full}"
+        low = max(full * (1 - RETRY_BACKOFF.jitter), told)
+        assert low - EPSILON <= delay <= max(full, told) + EPSILON, f"{key}: {delay} is not in {low}..{full}"
         now = self.world.time
-        early = now + min(delay, URGENT_SPACING)
+        early = now + max(min(delay, URGENT_SPACING), told)
         at = early if known.urgent else now + delay
         priority = max(priority, known.priority) if known.due is not None else priority
         known.due, known.floor, known.urgent_floor, known.priority = at, at, early, priority

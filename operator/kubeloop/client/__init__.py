@@ -20,7 +20,7 @@ The contract
 from __future__ import annotations
 
 from kubeloop.client.answers import Answer, ObjectList, Page, RequestInfo
-from kubeloop.client.client import Client
+from kubeloop.client.client import Client, FieldValidation
 from kubeloop.client.config import ClusterConfig, connect, load_config, user_agent
 from kubeloop.client.credentials import Credentials
 from kubeloop.client.errors import (
@@ -67,6 +67,7 @@ __all__ = [
     "Credentials",
     "CredentialsError",
     "Expired",
+    "FieldValidation",
     "Forbidden",
     "HttpTransport",
     "InternalError",

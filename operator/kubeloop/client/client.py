@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from kubeloop.client.answers import Answer, ObjectList, Page, RequestInfo, decode_object, decode_page
 from kubeloop.client.cancel import Cancel
@@ -29,6 +29,8 @@ two missed ones and some slack mean that nobody is there (a half-open connection
 
 PAGE_SIZE = 500
 """Objects a page, as client-go's pager and kubectl ask for."""
+
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 _METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 """What to accept if only metadata is wanted; whole objects from servers that do not know the form, as
@@ -287,9 +289,14 @@ class Client:
         subresource: str | None = None,
         field_manager: str | None = None,
         force: bool | None = None,
+        field_validation: FieldValidation | None = None,
         dry_run: bool = False,
     ) -> Answer:
-        """Change part of an object. An `Apply` needs a `field_manager` and creates what is not there."""
+        """Change part of an object. An `Apply` needs a `field_manager` and creates what is not there.
+
+        `field_validation` says what the server does about fields that it does not know: it drops them with a
+        warning (its default), without one, or refuses.
+        """
         if isinstance(patch, Apply) and not field_manager:
             raise ValueError("a server-side apply needs a field manager")
         call = Call(
@@ -298,7 +305,7 @@ class Client:
             "PATCH",
             target(
                 resource.path(namespace, name, subresource),
-                {**_options(field_manager, dry_run), "force": force},
+                {**_options(field_manager, dry_run), "force": force, "fieldValidation": field_validation},
             ),
             body=patch.encode(),
             content_type=patch.content_type,

@@ -131,11 +131,12 @@ class Context(Generic[C]):
             app,
             MergePatch(merge_patch(full, status_of(app))),
             subresource="status",
+            field_validation="Ignore",  # what the server drops is seen in its answer, and said once
             store=self._shared.main,
             changes=self.changes,
         )
         if not self.dry_run:
-            self.overtaken |= _wish(app) != _wish(self.object) and self._moved_on(app)
+            self.overtaken |= not _same_wish(app, self.object) and self._moved_on(app)
             self._shared.statuses.remember(app, full, status_of(self.object))
 
     def _moved_on(self, app: KubeObject) -> bool:
@@ -179,6 +180,20 @@ class Context(Generic[C]):
 
     def _child_key(self, name: str) -> str:
         return f"{self.object.namespace}/{name}" if self.object.namespace else name
+
+
+def _same_wish(one: KubeObject, other: KubeObject) -> bool:
+    """Whether two versions of an object differ in no more than its status."""
+    if one.generation and one.generation == other.generation:
+        mine, theirs = one.metadata, other.metadata
+        return (
+            mine.labels == theirs.labels
+            and mine.annotations == theirs.annotations
+            and mine.finalizers == theirs.finalizers
+            and mine.owner_references == theirs.owner_references
+            and mine.deletion_timestamp == theirs.deletion_timestamp
+        )
+    return _wish(one) == _wish(other)  # not every kind counts generations
 
 
 def _wish(app: KubeObject) -> dict[str, Any]:

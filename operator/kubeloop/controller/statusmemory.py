@@ -34,7 +34,8 @@ class StatusMemory:
     def __init__(self, client: Client, resource: Resource, clock: Clock) -> None:
         self._clock = clock
         self._schema = _ServedStatus(client, resource, clock)
-        self._lock = threading.Lock()  # guards _sent: LRUCache reorders on reads
+        self._lock = threading.Lock()  # guards _sent (LRUCache reorders on reads) and _told
+        self._told: set[str] = set()  # names of fields
         self._sent: LRUCache[str, SentStatus] = LRUCache(MEMORY_SIZE)
 
     def plan(self, app: KubeObject, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -66,8 +67,16 @@ class StatusMemory:
 
     def remember(self, app: KubeObject, full: dict[str, Any], kept: dict[str, Any]) -> None:
         """`full` was sent for `app`, and the server kept of it what `kept` says."""
+        dropped = full.keys() - kept.keys()
         with self._lock:
+            new = dropped - self._told
+            self._told |= new
             self._sent[app.key] = SentStatus(app.uid, full, kept)
+        if new:
+            _logger.warning(
+                "the server drops fields of the status: the CRD that is installed is older than this program",
+                extra=fields(resource=str(app.resource), dropped=sorted(new)),
+            )
 
     def forget(self, key: str) -> None:
         """The object is gone."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from cachetools import LRUCache
 
-from kubeloop.client import Answer, Apply, Client, JsonPatch, MergePatch, NotFound, Patch
+from kubeloop.client import Answer, Apply, Client, FieldValidation, JsonPatch, MergePatch, NotFound, Patch
 from kubeloop.model import KubeObject, Resource
 
 OBJECTS_REMEMBERED = 65_536
@@ -119,11 +119,19 @@ class Writer:
         patch: JsonPatch | MergePatch,
         *,
         subresource: str = "",
+        field_validation: FieldValidation | None = None,
         store: CacheOfKind[C],
         changes: list[Change],
     ) -> C:
         """Patch the reconciled object itself; returns it as the server answered."""
-        answer = self._patch(target.resource, target.name, target.namespace, patch, subresource=subresource)
+        answer = self._patch(
+            target.resource,
+            target.name,
+            target.namespace,
+            patch,
+            subresource=subresource,
+            field_validation=field_validation,
+        )
         if target.deleting and not self.dry_run and not answer.object["metadata"].get("finalizers"):
             # That was the last finalizer: with this very write the object has gone.
             patched = type(target).model_validate(answer.object)
@@ -178,6 +186,7 @@ class Writer:
         *,
         subresource: str = "",
         force: bool | None = None,
+        field_validation: FieldValidation | None = None,
     ) -> Answer:
         return self.client.patch(
             resource,
@@ -187,6 +196,7 @@ class Writer:
             subresource=subresource or None,
             field_manager=self.field_manager,
             force=force,
+            field_validation=field_validation,
             dry_run=self.dry_run,
         )
 

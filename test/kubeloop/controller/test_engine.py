@@ -270,6 +270,19 @@ def test_a_status_that_an_older_crd_prunes_is_written_once(world_with_older_crd:
     assert world.requests(mark) == []
 
 
+def test_what_an_older_crd_prunes_is_said_once_for_all_objects(
+    world_with_older_crd: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Instead of the server's four warnings to each write of a status."""
+    world = world_with_older_crd
+    world.settled("one")
+    world.settled("two")
+
+    (said,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "the CRD that is installed is older" in said.getMessage()
+    assert "conditions" in said.__dict__["fields"]["dropped"]
+
+
 def test_a_restart_over_statuses_that_an_older_crd_prunes_writes_nothing(world_with_older_crd: Any) -> None:
     """D1: the server is asked once which fields it keeps."""
     world = world_with_older_crd

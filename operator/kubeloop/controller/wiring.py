@@ -144,7 +144,8 @@ class RunningController:
                 self.queue.discard(key)
                 self.engine.forget(key)
             case Added():
-                self._unless_echo(obj, key, LOW_PRIORITY if initial else 0)
+                # Never an echo, also at a version that we wrote: a Deleted before it has dropped the key.
+                self._add(key, priority=LOW_PRIORITY if initial else 0)
             case Modified(object=new, old=old):
                 # The user changed what is wanted: that may be the cure for what fails.
                 asked = new.generation != old.generation or (new.deleting and not old.deleting)

@@ -237,24 +237,6 @@ def test_a_change_that_came_with_the_answer_to_a_status_write_is_looked_at(world
     assert process(running(world, reconcile)).again
 
 
-def test_a_server_that_has_gone_back_in_time_is_not_asked_without_a_pause(world: Any) -> None:
-    """Its answers are too old for the cache, which goes on to show what was there before."""
-
-    def reconcile(_app: WebApp, ctx: Context[WebApp]) -> Result:
-        ctx.set_status(WebAppStatus(phase="Pending"))
-        return Result()
-
-    world.create()
-    backup = world.sandbox.backup()
-    for replicas in (4, 5, 6, 7):
-        world.sandbox.patch("webapps.example.com", "hello", {"spec": {"replicas": replicas}}, NAMESPACE)
-    world.see()
-    world.sandbox.restart(backup)
-    outcome = process(running(world, reconcile))
-    assert [change.subresource for change in outcome.changes] == ["status"]
-    assert not outcome.again
-
-
 def test_a_status_that_an_older_crd_prunes_is_written_once(world_with_older_crd: Any) -> None:
     """kopf#686: comparing with what the server kept would never come to rest."""
     world = world_with_older_crd

@@ -23,6 +23,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import assert_never
 
+from kubeloop.controller import applied_generation
 from kubeloop.model import Condition, Deployment
 from kubeloop.model.kinds import DeploymentStatus
 from webapp_operator.resources import selector_string
@@ -131,7 +132,11 @@ def observe(app: WebApp, deployment: Deployment | None) -> Lifecycle:
             f"the Deployment is stored with {stored} replicas instead of {desired}: a policy overrides it"
         )
         return Failed(Failure.OVERRIDDEN, message)
-    if status.observed_generation < deployment.generation:
+    # What others do later, a new annotation say, moves the generation too, and must not make a WebApp that is
+    # ready look as if it were rolling out.
+    ours = applied_generation(deployment)
+    wanted = deployment.generation if ours is None else min(ours, deployment.generation)
+    if status.observed_generation < wanted:
         return Provisioning(desired, 0, 0, observed=False)
     if (failure := _failure(status)) is not None:
         return failure

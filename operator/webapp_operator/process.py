@@ -85,6 +85,7 @@ def build_manager(
         events=EventRecorder(event_client, "example.com/webapp-operator", identity),
         tracing=tracing,
     )
+    manager.closes(event_client)
     manager.add(webapp_controller(resync=timedelta(seconds=args.resync)))
     if elect:
         from kubeloop.leader import ElectionSettings, LeaseLock
@@ -148,6 +149,7 @@ def _add_servers(
 
         # Without the gate: standbys are asked for their metrics too, and a review writes nothing.
         reviewer = connect(config, pool_size=2, stop=stop, retry=REVIEW_RETRIES, timeout=REVIEW_TIMEOUT)
+        manager.closes(reviewer)
         guard = Guard(reviewer)
         pages = {path: guard.protect(page) for path, page in pages.items()}
         try:

@@ -42,16 +42,21 @@ def shared_name(app: WebApp, ctx: Context[WebApp]) -> Result:
     return Result()
 
 
-def test_two_owners_of_one_name_do_not_fight(stage: Any) -> None:
+@pytest.mark.parametrize("latency", [0.0, 0.5], ids=["one after the other", "at the same time"])
+def test_two_owners_of_one_name_do_not_fight(stage: Any, latency: float) -> None:
     """cert-manager/cert-manager#2941: two objects that point to one child overwrite each other for ever."""
     controller = Controller(WebApp, shared_name, field_manager="test", on_error=explain)
     operator = stage.operate(controller.owns(Deployment))
+    if latency:  # both find the name free, and both reconciles are under way before one is answered
+        stage.sandbox.faults.add(verb="patch", resource="deployments", latency=latency)
     stage.make("first", serviceAccountName="shared", image="first:1")
-    stage.pass_time(1)
+    if not latency:
+        stage.pass_time(1)
     stage.make("second", serviceAccountName="shared", image="second:1")
+    stage.until(lambda: stage.deployment("shared"))
+    owner = stage.deployment("shared")["metadata"]["ownerReferences"][0]["name"]
     stage.pass_time(5)
     mark = stage.sandbox.log.mark()
-    owner = stage.deployment("shared")["metadata"]["ownerReferences"][0]["name"]
     loser = {"first": "second", "second": "first"}[owner]
     for number in range(20):
         stage.touch(number, "first")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubeloop.controller.drift import APPLIED
 from kubeloop.model import Deployment, find_condition, is_true
 from webapp_operator.lifecycle import (
     Failed,
@@ -226,3 +227,13 @@ def test_a_policy_that_overrides_the_replicas_is_called_by_its_name(make_app: Ma
     assert isinstance(state, Failed)
     assert state.reason is Failure.OVERRIDDEN
     assert "3 replicas instead of 1" in state.message
+
+
+def test_what_others_annotate_is_no_roll_out(make_app: MakeApp) -> None:
+    """D1: an annotation moves a Deployment's generation too; the status must not flip there and back."""
+    applied = {"annotations": {APPLIED: "digest:2"}, "name": "hello", "generation": 3}
+    status = {"observedGeneration": 2, **DONE}
+    seen = Deployment.model_validate({"metadata": applied, "status": status})
+    assert observe(make_app(replicas=3), seen) == Ready(3)
+    behind = Deployment.model_validate({"metadata": applied, "status": {**status, "observedGeneration": 1}})
+    assert isinstance(observe(make_app(replicas=3), behind), Provisioning)

@@ -19,6 +19,7 @@ reconcile they are in and take no more.
 
 from kubeloop.controller.context import Context
 from kubeloop.controller.definition import Controller
+from kubeloop.controller.drift import applied_generation
 from kubeloop.controller.engine import End, Engine, Outcome
 from kubeloop.controller.result import RESYNC, Blocked, Contended, GoingAway, NotOurs, Result, TerminalError
 from kubeloop.controller.wiring import RunningController
@@ -42,4 +43,5 @@ __all__ = [
     "TerminalError",
     "Verb",
     "WorkerPool",
+    "applied_generation",
 ]

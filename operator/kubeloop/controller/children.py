@@ -8,7 +8,8 @@ and retried with backoff like any other.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from kubeloop.client import AlreadyExists, ApiError, Client, Conflict, Forbidden, Invalid, NotFound
@@ -37,8 +38,9 @@ class ChildApplier(Generic[C]):
         self._writer = writer
         self._memory = memory
         self._clock = clock
-        self._lock = threading.Lock()  # guards _pace
+        self._lock = threading.Lock()  # guards _pace and _creating
         self._pace = RepairPace()
+        self._creating: set[str] = set()
 
     @property
     def _client(self) -> Client:
@@ -67,7 +69,14 @@ class ChildApplier(Generic[C]):
             if self._is_repair(key, digest, live):
                 self._keep_pace(key)
             try:
-                child = self._write(owner, wanted, digest, live, changes)
+                if live is not None:
+                    child = self._write(owner, wanted, digest, live, changes)
+                else:
+                    with self._claimed(key):
+                        live = self._store.get(key)  # another reconcile may have made it meanwhile
+                        if live is not None:
+                            continue
+                        child = self._write(owner, wanted, digest, None, changes)
                 if not self._writer.dry_run:
                     self._memory.put(
                         self._resource.kind, key, Applied(child.uid, digest, child.generation, mark)
@@ -124,6 +133,25 @@ class ChildApplier(Generic[C]):
             changes.pop()
             raise NotOurs(f"{self._resource.kind} {key_of(wanted['metadata'])}", "was made by somebody else")
         return child
+
+    @contextmanager
+    def _claimed(self, key: str) -> Iterator[None]:
+        """While one reconcile makes the child `key`, none for another owner may.
+
+        To the server both are the same field manager, so the second apply would not conflict, but take the
+        child over (cert-manager/cert-manager#2941).
+
+        Raises `KeptChanging`, which is soon tried again, if it is taken.
+        """
+        with self._lock:
+            if key in self._creating:
+                raise KeptChanging(f"{self._resource.kind} {key} is being made for another owner")
+            self._creating.add(key)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._creating.discard(key)
 
     def _keep_pace(self, key: str) -> None:
         with self._lock:

@@ -15,6 +15,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from kubeloop.model import KubeObject
+
 APPLIED = "kubeloop.dev/applied"
 """Annotation of an applied object: ``<hash of the content>:<generation the apply led to>``.
 
@@ -70,6 +72,13 @@ def read_stamp(value: str | None) -> tuple[str, int] | None:
     # Anybody can edit an annotation, also into more digits than `int` is willing to read.
     number = generation.isascii() and generation.isdigit() and len(generation) <= _GENERATION_DIGITS
     return (digest, int(generation)) if number else None
+
+
+def applied_generation(obj: KubeObject) -> int | None:
+    """The generation that our last apply of this object led to; None if we never applied it. What others
+    change later, be it an annotation, moves the generation on."""
+    stamped = read_stamp(obj.annotations.get(APPLIED))
+    return stamped[1] if stamped is not None else None
 
 
 def covers(wanted: Any, live: Any) -> bool:

@@ -73,6 +73,7 @@ class Manager:
         self.histories: dict[str, History] = {}
         self.elector: LeaderElector | None = None
         self._servers: list[HttpServer] = []
+        self._closers: list[Callable[[], None]] = []
         self._running = False
         self._lock = threading.Lock()  # guards the four below
         self._synced = False
@@ -143,6 +144,10 @@ class Manager:
     def serve(self, server: HttpServer) -> None:
         """Run this server as long as the manager; it is up before anything else and ends after it."""
         self._servers.append(server)
+
+    def closes(self, *clients: Client) -> None:
+        """Close these too, when nothing can use them any more."""
+        self._closers += [client.close for client in clients]
 
     # Life
 
@@ -232,7 +237,8 @@ class Manager:
             server.stop()
         for server in self._servers:
             clean &= server.join(left())
-        self._client.close()
+        for close in (self._client.close, *self._closers):
+            close()
         return clean
 
     def _on_elected(self) -> None:

@@ -24,9 +24,8 @@ def test_it_is_not_patched_without_a_pause(world: Any) -> None:
         world.sandbox.patch("webapps.example.com", "hello", {"spec": {"replicas": replicas}}, "team")
     world.see()
     world.sandbox.restart(backup)
-    running = RunningController(
-        Controller(WebApp, reconcile), world.client, world.informers, clock=world.clock
-    )
+    controller = Controller(WebApp, reconcile, field_manager="test")
+    running = RunningController(controller, world.client, world.informers, clock=world.clock)
     outcome = running.engine.process(KEY)
     assert [change.subresource for change in outcome.changes] == ["status"]
     assert not outcome.again

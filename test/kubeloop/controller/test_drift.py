@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubeloop.controller.drift import content_hash, covers, fingerprint, read_stamp, stamp
+from kubeloop.controller.drift import (
+    APPLIED,
+    applied_generation,
+    content_hash,
+    covers,
+    fingerprint,
+    read_stamp,
+    stamp,
+)
+from kubeloop.model import Deployment
 
 NAMES = ["a", "b", "name", "type", "port", "protocol"]
 """Also those by which the items of lists are told apart."""
@@ -246,3 +255,21 @@ def test_a_stamp_reads_back() -> None:
     assert stamp("abc", 7) == "abc:7"
     assert read_stamp(stamp("abc", 7)) == ("abc", 7)
     assert read_stamp(stamp("abc", 2**63 - 1)) == ("abc", 2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "generation"),
+    [
+        ({APPLIED: "abc:7"}, 7),
+        ({APPLIED: "abc:7", "other": "def:8"}, 7),
+        ({APPLIED: "garbage"}, None),
+        ({}, None),
+    ],
+)
+def test_the_generation_that_we_led_to_is_read_from_our_annotation(
+    annotations: dict[str, str], generation: int | None
+) -> None:
+    """Whatever generation the object has come to since."""
+    metadata = {"name": "hello", "generation": 9, "annotations": annotations}
+
+    assert applied_generation(Deployment.model_validate({"metadata": metadata})) == generation

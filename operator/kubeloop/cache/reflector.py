@@ -24,7 +24,7 @@ from kubeloop.cache.core import (
 from kubeloop.cache.failure import Failure, Kind, classify
 from kubeloop.cache.ledger import Notice, Scope
 from kubeloop.cache.lines import NotAnEvent, read_bookmark, read_error, split_event
-from kubeloop.cache.store import Store
+from kubeloop.cache.store import HOT, Store
 from kubeloop.client import NO_RETRY, ApiError, Client, TransportError, WatchStream
 from kubeloop.client.cancel import Cancel
 from kubeloop.clock import Clock
@@ -206,7 +206,8 @@ class Reflector(ThreadOwner, Generic[K]):
     def _collect(self, found: Candidate[K] | Undecodable | None) -> None:
         match found:
             case Candidate():
-                found.lighten()
+                if len(self._found) >= HOT:
+                    found.lighten()
                 self._found[found.key] = found
             case Undecodable():
                 self._spoiled[found.key] = found

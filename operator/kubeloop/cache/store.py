@@ -167,6 +167,8 @@ class Store(Generic[K]):
             notices = self._ledger.replace(scope, found, spoiled, version, began)
             entries = self._ledger.entries
             self._hot = {key: hot for key, hot in self._hot.items() if entries.get(key) is hot[0]}
+            for candidate in found.values():
+                self._keep_hot(candidate)
             return notices
 
     def change(self, scope: Scope, candidate: Candidate[K]) -> _list[Notice]:

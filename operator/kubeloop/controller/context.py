@@ -136,7 +136,9 @@ class Context(Generic[C]):
             changes=self.changes,
         )
         if not self.dry_run:
-            self.overtaken |= not _same_wish(app, self.object) and self._moved_on(app)
+            self.overtaken |= self.object.uid != app.uid or (
+                not _same_wish(app, self.object) and self._moved_on(app)
+            )
             self._shared.statuses.remember(app, full, status_of(self.object))
 
     def _moved_on(self, app: KubeObject) -> bool:

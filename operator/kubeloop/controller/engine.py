@@ -34,6 +34,10 @@ MAX_TRIES = 5
 """How often a finalizer patch is tried against an object that keeps changing under it."""
 
 
+BUSY = frozenset({429, 502, 503, 504})
+"""Answers that say nothing about the request, but that the server has trouble of its own."""
+
+
 class Reconcile(Protocol[K]):
     """The user's function: bring the world in line with the object. See `kubeloop.controller.result`."""
 
@@ -261,8 +265,11 @@ class Engine(Generic[K]):
 
     def _show(self, ctx: Context[K], error: Exception) -> None:
         """Put the error into the object's status, if the application knows how to say it there."""
-        # A server that did not answer would not answer this either, and a worker would wait for it again.
+        # A server that did not answer, or is too busy, would not answer this either, and a worker would wait
+        # for it again.
         if self._on_error is None or ctx.object.deleting or isinstance(error, TransportError):
+            return
+        if isinstance(error, ApiError) and error.code in BUSY:
             return
         try:
             status = self._on_error(ctx.object, error)

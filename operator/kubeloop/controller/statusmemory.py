@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
 from cachetools import LRUCache
+from pydantic_core import from_json, to_json
 
 from kubeloop.client import ApiError, Client, TransportError
 from kubeloop.clock import Clock
@@ -36,13 +38,13 @@ class StatusMemory:
         self._schema = _ServedStatus(client, resource, clock)
         self._lock = threading.Lock()  # guards _sent (LRUCache reorders on reads) and _told
         self._told: set[str] = set()  # names of fields
-        self._sent: LRUCache[str, SentStatus] = LRUCache(MEMORY_SIZE)
+        # Only where the server kept something else than it was sent; as bytes, a tenth of the dicts.
+        self._sent: LRUCache[str, tuple[str, bytes]] = LRUCache(MEMORY_SIZE)
 
     def plan(self, app: KubeObject, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
         """The status to send for `app`, transition times filled in; None if nothing new is to be said."""
         live = status_of(app)
-        with self._lock:
-            sent = self._sent.get(app.key)
+        sent = self._recall(app.key)
         full = plan_status(wanted, live, sent, app.uid, self._clock.now())
         if full is None:
             return self._kept_by_now(sent, live)
@@ -67,19 +69,27 @@ class StatusMemory:
 
     def remember(self, app: KubeObject, full: dict[str, Any], kept: dict[str, Any]) -> None:
         """`full` was sent for `app`, and the server kept of it what `kept` says."""
-        dropped = full.keys() - kept.keys()
+        if full == kept:
+            self.forget(app.key)
+            return
+        packed = zlib.compress(to_json([full, kept]), 1)
         with self._lock:
-            new = dropped - self._told
+            new = full.keys() - kept.keys() - self._told
             self._told |= new
-            self._sent[app.key] = SentStatus(app.uid, full, kept)
+            self._sent[app.key] = (app.uid, packed)
         if new:
             _logger.warning(
                 "the server drops fields of the status: the CRD that is installed is older than this program",
                 extra=fields(resource=str(app.resource), dropped=sorted(new)),
             )
 
+    def _recall(self, key: str) -> SentStatus | None:
+        with self._lock:
+            found = self._sent.get(key)
+        return SentStatus(found[0], *from_json(zlib.decompress(found[1]))) if found is not None else None
+
     def forget(self, key: str) -> None:
-        """The object is gone."""
+        """The object is gone, or there is nothing to remember of it."""
         with self._lock:
             self._sent.pop(key, None)
 

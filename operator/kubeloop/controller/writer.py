@@ -18,10 +18,10 @@ from cachetools import LRUCache
 from kubeloop.client import Answer, Apply, Client, FieldValidation, JsonPatch, MergePatch, NotFound, Patch
 from kubeloop.model import KubeObject, Resource
 
-OBJECTS_REMEMBERED = 65_536
+OBJECTS_REMEMBERED = 8_192
 WRITES_REMEMBERED = 4
-"""Objects, and the last own writes of each, whose echo on the watch is told from others' changes. An echo
-that is not recognised costs one reconcile that does nothing."""
+"""Objects, and the last own writes of each, whose echo on the watch is told from others' changes: half a
+minute's work. An echo that is not recognised costs one reconcile that does nothing."""
 
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 """An object's own comes first. Taking another one for it would cost no more than a missed echo."""
@@ -138,6 +138,10 @@ class Writer:
             store.forget(target.key, patched.resource_version)
         else:
             patched = self._read(type(target), target.key, answer, store)
+            if patched.uid != target.uid:
+                # Another object has the name by now, of which this reconcile knows nothing.
+                with self._lock:
+                    self._written.pop((target.kind, target.key), None)
         self._record(changes, Verb.CHANGED, target.resource, target, patched, subresource)
         return patched
 

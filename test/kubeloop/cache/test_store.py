@@ -209,3 +209,15 @@ def test_a_transform_is_applied_once_to_what_comes_in(tools: Any) -> None:
 def test_a_kind_must_be_one() -> None:
     with pytest.raises((TypeError, AttributeError)):
         Codec(dict)  # type: ignore[type-var]
+
+
+def test_of_a_list_as_many_are_at_hand_as_of_anything_else(
+    store: Store[Any], tools: Any, codec: Codec[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubeloop.cache.store.HOT", 2)
+    found = [codec.candidate(raw_item(tools.thing(name, 5, size=1))) for name in "abc"]
+    candidates = {each.key: each for each in found if isinstance(each, Candidate)}
+    candidates["ns/a"].lighten()
+    store.replace(None, candidates, {}, 5, store.begin_list())
+    monkeypatch.setattr(codec, "read", lambda entry: pytest.fail(f"{entry} is decoded again"))
+    assert [store.get(key).name for key in ("ns/b", "ns/c")] == ["b", "c"]

@@ -223,6 +223,42 @@ def test_an_error_while_an_error_is_shown_does_not_hide_the_first(world: Any) ->
     assert str(process(running(world, reconcile, on_error=explain)).error) == "first"
 
 
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_server_in_trouble_is_not_asked_to_keep_an_account_of_it(world: Any, code: int) -> None:
+    """The status write that failed would be followed by one that says so, and that by the retries of both."""
+
+    def reconcile(_app: WebApp, ctx: Context[WebApp]) -> Result:
+        ctx.set_status(WebAppStatus(phase="Pending"))
+        return Result()
+
+    def explain(_app: WebApp, error: Exception) -> WebAppStatus:
+        return WebAppStatus(phase="Failed", selector=str(error))
+
+    world.create()
+    world.see()
+    world.sandbox.faults.add(verb="patch", resource="webapps/status", status=code, retry_after=30)
+    mark = world.mark()
+    outcome = process(running(world, reconcile, on_error=explain))
+    assert isinstance(outcome.error, ApiError)
+    assert world.requests(mark) == [("patch", "webapps/status")]  # told to wait for longer than a worker does
+
+
+def test_a_status_that_reached_another_object_of_the_name_makes_that_one_looked_at(world: Any) -> None:
+    """Deleted and made anew between the look and the write: the cache still shows the earlier one."""
+
+    def reconcile(_app: WebApp, ctx: Context[WebApp]) -> Result:
+        world.sandbox.delete("webapps.example.com", "hello", NAMESPACE)
+        world.create()
+        ctx.set_status(WebAppStatus(phase="Pending"))
+        return Result()
+
+    world.create()
+    world.see()
+    made = running(world, reconcile)
+    assert process(made).again
+    assert not made.writer.is_echo(WebApp.model_validate(world.live(WebApp)))
+
+
 def test_a_change_that_came_with_the_answer_to_a_status_write_is_looked_at(world: Any) -> None:
     """Writing the answer into the cache swallows the event of the user's change."""
 

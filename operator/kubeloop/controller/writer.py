@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from cachetools import LRUCache
 
 from kubeloop.client import Answer, Apply, Client, FieldValidation, JsonPatch, MergePatch, NotFound, Patch
+from kubeloop.controller.shapes import KnownShapes
 from kubeloop.model import KubeObject, Resource
 
 OBJECTS_REMEMBERED = 8_192
@@ -72,6 +73,7 @@ class Writer:
         self.client = client
         self.field_manager = field_manager
         self.dry_run = dry_run
+        self._shapes = KnownShapes()
         self._lock = threading.Lock()  # guards _written: LRUCache reorders on reads
         self._written: LRUCache[tuple[str, str], tuple[int, ...]] = LRUCache(OBJECTS_REMEMBERED)
 
@@ -97,9 +99,17 @@ class Writer:
         """Server-side apply of `manifest`; `live` is the object as known before. Gives the object as it is
         now, and the answer that said so."""
         metadata = manifest["metadata"]
+        seen = manifest in self._shapes
         answer = self._patch(
-            kind.resource, metadata["name"], metadata.get("namespace"), Apply(manifest), force=force
+            kind.resource,
+            metadata["name"],
+            metadata.get("namespace"),
+            Apply(manifest),
+            force=force,
+            field_validation="Ignore" if seen else None,
         )
+        if not seen:
+            self._shapes.add(manifest)
         applied = self._read(kind, key_of(metadata), answer, store)
         verb = Verb.CREATED if answer.created else Verb.CHANGED
         self._record(changes, verb, kind.resource, live, applied, repair=repair)

@@ -120,6 +120,7 @@ class TestVenv:
 
         monkeypatch.setattr(module, "create", create)
         monkeypatch.setattr(module, "pip", pip)
+        monkeypatch.setattr(module, "compile_bytecode", lambda _what, *_folders: None)
         return module
 
     def test_it_is_made_once(self, venv: ModuleType) -> None:

@@ -52,7 +52,7 @@ def canonical_quantity(value: Any) -> str | None:
     """A quantity as Go prints it (``0.5`` is ``500m``, ``1024Mi`` is ``1Gi``); None when it is not one."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    text = str(value)
+    text = str(value).strip()  # as Quantity.UnmarshalJSON does; CEL's quantity() does not
     number = parse_quantity(text)
     if number is None:
         return None

@@ -10,6 +10,7 @@ from kubeloop.sandbox.schema.values import canonical_quantity, canonical_time
 @pytest.mark.parametrize(
     ("given", "printed"),
     [
+        (" 1 ", "1"),
         ("100m", "100m"),
         ("0.5", "500m"),
         (0.5, "500m"),

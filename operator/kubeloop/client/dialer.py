@@ -77,6 +77,7 @@ def _manager(endpoint: Endpoint, certificate: tuple[str, str] | None) -> PoolMan
     options: dict[str, Any] = {
         "cert_reqs": ssl.CERT_REQUIRED if endpoint.verify else ssl.CERT_NONE,
         "ca_certs": endpoint.authority,
+        "ca_cert_data": endpoint.authority_data,
         "socket_options": _socket_options(),
     }
     if certificate is not None:

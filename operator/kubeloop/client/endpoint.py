@@ -25,7 +25,9 @@ class Endpoint:
     url: str
     """Scheme, host, port and the path that all requests start with; no slash at its end."""
     authority: str | None = None
-    """Path of the certificates to trust; None: the system's."""
+    """Path of the certificates to trust; None: `authority_data`, else the system's."""
+    authority_data: str | None = field(default=None, repr=False)
+    """The same as text."""
     certificate: tuple[str, str] | None = field(default=None, repr=False)
     """Paths of the certificate and the key to show."""
     verify: bool = True
@@ -46,7 +48,8 @@ def from_kubeconfig(
     certificate without key, or the reverse.
     """
     files = PrivateFiles()
-    authority = _material(cluster, "certificate-authority", files)
+    data = _decoded(cluster, "certificate-authority")
+    authority = _path(cluster, "certificate-authority") if data is None else None
     certificate = _material(user, "client-certificate", files)
     key = _material(user, "client-key", files)
     if (certificate is None) != (key is None):
@@ -55,11 +58,12 @@ def from_kubeconfig(
     url = str(cluster["server"]).rstrip("/")
     if "://" not in url:
         # As client-go (rest.DefaultServerURL): https when anything speaks of TLS.
-        url = f"{'https' if authority or certificate or not verify else 'http'}://{url}"
+        url = f"{'https' if authority or data or certificate or not verify else 'http'}://{url}"
     given = cluster.get("proxy-url")
     return Endpoint(
         url=url,
         authority=authority,
+        authority_data=data.decode("ascii", "replace") if data is not None else None,
         certificate=(certificate, key) if certificate and key else None,
         verify=verify,
         server_name=cluster.get("tls-server-name") or None,
@@ -83,12 +87,22 @@ def in_cluster(environ: Mapping[str, str], authority: str) -> Endpoint:
 
 def _material(section: Mapping[str, Any], name: str, files: PrivateFiles) -> str | None:
     """Path of a PEM file that stands in `section` by name, or as base64 (which wins, as in kubectl)."""
-    data, path = section.get(f"{name}-data"), section.get(name)
-    if data:
-        try:
-            return files.write(f"{name}.pem", base64.b64decode(str(data), validate=True))
-        except binascii.Error:
-            raise ConfigError(f"{name}-data is not base64") from None
+    data = _decoded(section, name)
+    return files.write(f"{name}.pem", data) if data is not None else _path(section, name)
+
+
+def _decoded(section: Mapping[str, Any], name: str) -> bytes | None:
+    data = section.get(f"{name}-data")
+    if not data:
+        return None
+    try:
+        return base64.b64decode("".join(str(data).split()), validate=True)
+    except binascii.Error:
+        raise ConfigError(f"{name}-data is not base64") from None
+
+
+def _path(section: Mapping[str, Any], name: str) -> str | None:
+    path = section.get(name)
     if not path:
         return None
     if not os.path.isfile(str(path)):

@@ -31,6 +31,7 @@ def kubernetes_configuration(config: ClusterConfig) -> Configuration:
     endpoint = config.endpoint
     result: Any = Configuration(host=endpoint.url)  # the package is only partly typed
     result.ssl_ca_cert = endpoint.authority
+    result.ca_cert_data = endpoint.authority_data
     result.verify_ssl = endpoint.verify
     result.tls_server_name = endpoint.server_name
     result.proxy = endpoint.proxy

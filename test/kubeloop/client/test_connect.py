@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,6 +76,20 @@ def test_the_server_is_verified_against_the_configured_authority(
     assert headers["authorization"] == "Bearer t"
     assert headers["user-agent"].startswith("kubeloop/")
     assert headers["host"] == f"127.0.0.1:{server.port}"
+
+
+def test_an_authority_that_stands_in_the_kubeconfig_needs_no_file(
+    echo: Start, tools: Any, authority: trustme.CA, client_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that was folded or padded with blanks, as YAML lets it be."""
+    server = echo(tls=server_context(authority, "127.0.0.1"))
+    text = base64.encodebytes(authority.cert_pem.bytes()).decode()
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: pytest.fail("nothing needs to be written"))
+    client = client_of(server, **{"certificate-authority-data": f" {text}"})
+    assert client.get(tools.things, "a", "ns") == {"kind": "Thing"}
+    stranger = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+    with pytest.raises(TransportError, match="certificate verify failed"):
+        client_of(server, **{"certificate-authority-data": stranger}).get(tools.things, "a", "ns")
 
 
 def test_a_server_of_another_authority_is_not_talked_to(

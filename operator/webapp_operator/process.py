@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from kubeloop.backoff import Backoff
 from kubeloop.client import ClusterConfig, RetryPolicy, connect, user_agent
+from kubeloop.client.private_files import remove_all
 from kubeloop.clock import StopEvent
 from kubeloop.leader import new_identity
 from kubeloop.manager import LOST_LEASE_EXIT, Manager, WriteGate
@@ -118,6 +119,7 @@ def _lease_namespace(config: ClusterConfig, args: argparse.Namespace) -> str:
 
 def _leave(_why: str) -> NoReturn:
     """The lease is lost: another process may be working. Nothing is waited for, as threads may hang."""
+    remove_all()
     logging.shutdown()
     sys.stdout.flush()
     os._exit(LOST_LEASE_EXIT)

@@ -50,7 +50,7 @@ class Urllib3Dialer:
         """A fresh connection. Raises `ConnectFailed`, also when there is no client certificate to show."""
         try:
             pool = self._current_pool()
-        except (ConfigError, OSError) as error:
+        except (ConfigError, OSError, HTTPError, ValueError) as error:
             raise ConnectFailed(f"cannot connect to {self.host}: {error}") from error
         connection = pool._new_conn()
         connection.timeout = timeout

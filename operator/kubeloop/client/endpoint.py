@@ -7,11 +7,11 @@ for parts that an operator never touches, and leaves out what kubectl understand
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from kubeloop.client.errors import ConfigError
 from kubeloop.client.private_files import PrivateFiles
@@ -54,12 +54,22 @@ def from_kubeconfig(
     key = _material(user, "client-key", files)
     if (certificate is None) != (key is None):
         raise ConfigError("client-certificate and client-key: one is given without the other")
-    verify = not cluster.get("insecure-skip-tls-verify")
+    insecure = cluster.get("insecure-skip-tls-verify")
+    if not isinstance(insecure, bool | None):
+        # "false" in quotes is a text, and a text is not nothing: nobody may lose the verification by that.
+        raise ConfigError("insecure-skip-tls-verify is neither true nor false")
+    if insecure and (authority or data):
+        raise ConfigError("insecure-skip-tls-verify: true contradicts the certificate-authority")
+    verify = not insecure
     url = str(cluster["server"]).rstrip("/")
     if "://" not in url:
         # As client-go (rest.DefaultServerURL): https when anything speaks of TLS.
         url = f"{'https' if authority or data or certificate or not verify else 'http'}://{url}"
+    _check_url("server", url, ("http", "https"))
     given = cluster.get("proxy-url")
+    proxy = str(given) if given else environment_proxy(url, environ)
+    if proxy:
+        _check_url("proxy-url", proxy, ("http", "https", "socks5", "socks5h"))
     return Endpoint(
         url=url,
         authority=authority,
@@ -68,9 +78,20 @@ def from_kubeconfig(
         verify=verify,
         server_name=cluster.get("tls-server-name") or None,
         # What the file says for this cluster beats the environment, its exceptions included.
-        proxy=str(given) if given else environment_proxy(url, environ),
+        proxy=proxy,
         files=files,
     )
+
+
+def _check_url(what: str, url: str, schemes: tuple[str, ...]) -> None:
+    """Raises `ConfigError` for what cannot be connected to. Never shows the URL: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or url != url.strip() or any(sign.isspace() for sign in url):
+        raise ConfigError(f"{what} is no URL of the kind {schemes[0]}://host:port")
 
 
 def in_cluster(environ: Mapping[str, str], authority: str) -> Endpoint:
@@ -97,7 +118,7 @@ def _decoded(section: Mapping[str, Any], name: str) -> bytes | None:
         return None
     try:
         return base64.b64decode("".join(str(data).split()), validate=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one
         raise ConfigError(f"{name}-data is not base64") from None
 
 

@@ -6,6 +6,16 @@ import os
 import weakref
 from pathlib import Path
 
+_folders: set[Path] = set()
+
+
+def remove_all() -> None:
+    """For those who end the process by force: nothing private may stay behind."""
+    import shutil
+
+    for folder in list(_folders):
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 class PrivateFiles:
     """A folder that only this user can enter, made when it is needed and gone with this object."""
@@ -22,6 +32,7 @@ class PrivateFiles:
 
             self._folder = Path(tempfile.mkdtemp(prefix="kubeloop-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            _folders.add(self._folder)
         path = self._folder / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)

@@ -38,7 +38,7 @@ _ITEM_KEYS: tuple[tuple[str, ...], ...] = (
     ("ip",),
 )
 
-_WHOLE = frozenset({"subjects"})
+_WHOLE = frozenset({"subjects", "selector", "matchLabels", "nodeSelector"})
 """Fields with lists of named items that the server replaces as a whole: one item more is drift (and in a
 RoleBinding, a right)."""
 
@@ -128,4 +128,4 @@ def _by_identity(
 
 
 def _as_many(wanted: Any, live: Any) -> bool:
-    return not isinstance(wanted, Sequence) or len(wanted) == len(live)
+    return not isinstance(wanted, Sequence | Mapping) or len(wanted) == len(live)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from kubeloop.client.private_files import remove_all
 from kubeloop.clock import StopEvent
 from kubeloop.observe import fields
 
@@ -27,6 +28,7 @@ def stop_on_signals(stop: StopEvent) -> Iterator[None]:
 
     def handle(number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
+            remove_all()
             os._exit(FORCED_EXIT)
         _logger.info("stopping", extra=fields(signal=signal.Signals(number).name))
         stop.set()

@@ -273,3 +273,29 @@ def test_a_pod_without_a_port_to_go_to_says_so(account: Path) -> None:
     environ = {"HOME": str(account), "KUBERNETES_SERVICE_HOST": "h"}
     with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_PORT is not set"):
         load_config(environ=environ, service_account=str(account))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "complaint"),
+    [
+        ({"insecure-skip-tls-verify": "false"}, "neither true nor false"),
+        ({"insecure-skip-tls-verify": 0}, "neither true nor false"),
+        ({"insecure-skip-tls-verify": True, "certificate-authority-data": "UEVN"}, "contradicts"),
+        ({"certificate-authority-data": "äöü"}, "not base64"),
+        ({"server": "https://127.0.0.1:abc"}, "server is no URL"),
+        ({"server": "https://127.0.0.1:99999"}, "server is no URL"),
+        ({"server": "https://[::1"}, "server is no URL"),
+        ({"server": " https://h"}, "server is no URL"),
+        ({"server": "ftp://h"}, "server is no URL"),
+        ({"proxy-url": "ftp://h"}, "proxy-url is no URL"),
+        ({"proxy-url": "me:pw@h:9"}, "proxy-url is no URL"),
+        ({"proxy-url": "http://"}, "proxy-url is no URL"),
+    ],
+)
+def test_what_would_lead_elsewhere_or_nowhere_is_an_error_at_once(
+    write: Any, cluster: Any, complaint: str
+) -> None:
+    """A quoted "false" must not switch the verification off, and the token go to whoever answers."""
+    with pytest.raises(ConfigError, match=complaint) as caught:
+        load_config(write("a", cluster=cluster), environ={})
+    assert "pw" not in str(caught.value)

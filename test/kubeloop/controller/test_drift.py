@@ -137,6 +137,12 @@ def test_what_is_not_wanted_does_not_matter(wanted: dict[str, Any], foreign: Any
             True,
             id="the subject of a role",
         ),
+        pytest.param(
+            {"selector": {"app": "a"}},
+            {"selector": {"app": "a", "evil": "b"}},
+            False,
+            id="one more label of a Service's selector: it selects nothing any more",
+        ),
         pytest.param({"subjects": 3}, {"subjects": 3}, True, id="somebody else's field of that name"),
         pytest.param(
             {"a": [{"name": "b", "x": 1}, {"name": "b", "x": 2}]},

@@ -11,10 +11,15 @@ _folders: set[Path] = set()
 
 def remove_all() -> None:
     """For those who end the process by force: nothing private may stay behind."""
+    for folder in list(_folders):
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
     import shutil
 
-    for folder in list(_folders):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    _folders.discard(folder)
 
 
 class PrivateFiles:
@@ -26,12 +31,11 @@ class PrivateFiles:
     def write(self, name: str, content: bytes) -> str:
         """A new file with `content` (mode 0600); gives its path."""
         if self._folder is None:
-            # Imported late: most processes never need it, and it takes its time.
-            import shutil
+            # Imported late, as shutil above: most processes never need them, and they take their time.
             import tempfile
 
             self._folder = Path(tempfile.mkdtemp(prefix="kubeloop-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            weakref.finalize(self, _remove, self._folder)
             _folders.add(self._folder)
         path = self._folder / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from kubeloop.model import Model, format_time
-from kubeloop.model.conditions import MAX_MESSAGE
+from kubeloop.model.conditions import bounded
 
 CONDITIONS = "conditions"
 
@@ -43,19 +43,13 @@ def with_transition_times(
     before = {c.get("type"): c for c in previous.get(CONDITIONS) or () if isinstance(c, Mapping)}
     stamped = []
     for given in conditions:
-        condition = _bounded(given)
+        message = given.get("message")
+        condition = {**given, "message": bounded(message)} if isinstance(message, str) else given
         old = before.get(condition["type"])
         same = old is not None and old.get("status") == condition["status"] and old.get("lastTransitionTime")
         time = same or condition.get("lastTransitionTime") or format_time(now)
         stamped.append({**condition, "lastTransitionTime": time})
     return {**wanted, CONDITIONS: stamped}
-
-
-def _bounded(condition: Mapping[str, Any]) -> Mapping[str, Any]:
-    message = condition.get("message")
-    if not isinstance(message, str) or len(message) <= MAX_MESSAGE:
-        return condition
-    return {**condition, "message": f"{message[: MAX_MESSAGE - 1]}…"}
 
 
 def says_the_same(wanted: Model, live: object) -> bool:

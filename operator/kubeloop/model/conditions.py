@@ -75,7 +75,7 @@ def set_condition(existing: tuple[Condition, ...], new: Condition, now: datetime
     if old is not None and old.last_transition_time and _content(old) == _content(new):
         return existing  # by far the most frequent case: nothing has happened
     kept = old.last_transition_time if old is not None and old.status == new.status else None
-    settled = new.replace(last_transition_time=kept or format_time(now), message=_bounded(new.message))
+    settled = new.replace(last_transition_time=kept or format_time(now), message=bounded(new.message))
     if settled == old:
         return existing
     if old is None:
@@ -97,5 +97,6 @@ def _content(condition: Condition) -> tuple[str, str, str, int | None]:
     return (condition.status, condition.reason, condition.message, condition.observed_generation)
 
 
-def _bounded(message: str) -> str:
+def bounded(message: str) -> str:
+    """`message`, cut if it is longer than MAX_MESSAGE."""
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"

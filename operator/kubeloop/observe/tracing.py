@@ -100,9 +100,8 @@ class Tracing:
         try:
             if self._close is not None:
                 self._close()
-        except (
-            Exception
-        ):  # whatever an exporter raises: the process ends anyway, and should say why it is mute
+        except Exception:
+            # Whatever an exporter raises: the process ends anyway, and should say why it is mute.
             _logger.exception("the last spans could not be sent")
 
 
